@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use crate::runtime::Moment;
 
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,7 @@ struct Noted {
     /// Whether it was logged that the node does not answer, and not yet that it does again.
     is_reported: bool,
     /// When a failure was last logged.
-    reported_at: Option<Instant>,
+    reported_at: Option<Moment>,
 }
 
 impl Answers {
@@ -37,7 +37,7 @@ impl Answers {
         if noted.is_reported || is_recent {
             return false;
         }
-        *noted = Noted { is_reported: true, reported_at: Some(Instant::now()) };
+        *noted = Noted { is_reported: true, reported_at: Some(Moment::now()) };
         true
     }
 }

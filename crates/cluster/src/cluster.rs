@@ -10,12 +10,10 @@ use std::{
 };
 
 use model::NodeTag;
+use openraft::ServerState;
 use platform::{Clock, Entropy, Platform};
 use storage::{Environment, Transaction};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, sleep},
-};
+use tokio::sync::{mpsc, oneshot};
 
 use cluster_state::{
     Applied, COMMAND_BYTES_MAX, ClusterError, ClusterStore, Command, FORMAT_VERSION,
@@ -23,19 +21,21 @@ use cluster_state::{
 };
 
 use crate::{
+    contacts::{Contact, LeaderChange},
     driver::{self, Inbox, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
     identity::{CurrentIdentity, Identity},
     incoming::{self, Joining},
     limits::Limits,
     log_format::take_log_id,
+    log_view::{self, LogExtent, LoggedEntry},
     membership::{self, Topology},
     membership_change::MembershipChange,
     message::Request,
     network::CallError,
     peers::{NoPeers, Peers},
-    raft_types::RaftNode,
+    raft_types::{Metrics, RaftNode},
     refusal::Refusal,
-    runtime::spawn,
+    runtime::{Moment, sleep, spawn},
     schema,
     shared::{LEADER_PAUSE, LEADERLESS_MAX, Leader, Shared},
 };
@@ -43,6 +43,9 @@ use crate::{
 const NO_LEADER: &str = "no node has a majority of the cluster behind it";
 /// How long the leader may take to change the nodes for this node, or to confirm that it leads.
 const LEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long a leader that resigns waits for another one at most.
+const RESIGNED_MAX: Duration = Duration::from_secs(3);
 
 /// How the state of a server is started.
 pub struct ClusterOptions {
@@ -170,6 +173,60 @@ impl Cluster {
         self.shared.topology()
     }
 
+    /// What this node knows of reaching the others. Only a leader reaches for them all the time.
+    pub fn contacts(&self) -> Vec<Contact> {
+        let metrics = self.shared.raft().map(|raft| raft.metrics().borrow().clone());
+        let matched = |node: u64| {
+            let replication = metrics.as_ref()?.replication.as_ref()?;
+            replication.get(&node).copied().flatten().map(|log_id| log_id.index)
+        };
+        self.shared.contacts.all(Moment::now(), matched)
+    }
+
+    /// The last changes of who leads that this node saw, the latest at the end; none while it is alone.
+    pub fn leader_changes(&self) -> Vec<LeaderChange> {
+        self.shared.contacts.leader_changes(Moment::now())
+    }
+
+    /// What is in the log of this node.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn log_extent(&self) -> Result<LogExtent, ClusterError> {
+        let applied = self.shared.store.read().last_index()?;
+        log_view::extent(self.shared.store.environment(), applied)
+    }
+
+    /// The entries of the log of this node from an index downwards, the latest first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn log_entries(&self, to: u64, take: usize) -> Result<Vec<LoggedEntry>, ClusterError> {
+        log_view::entries(self.shared.store.environment(), to, take)
+    }
+
+    /// Has this node, if it leads others, lead nobody until another one is elected, for a few seconds at most.
+    pub async fn resign(&self) {
+        let Some(raft) = self.shared.raft().filter(|_| self.has_company()) else { return };
+        if raft.metrics().borrow().state != ServerState::Leader {
+            return;
+        }
+        self.shared.resign_until(Some(Moment::now() + RESIGNED_MAX));
+        raft.runtime_config().heartbeat(false);
+        let wait = raft.wait(Some(RESIGNED_MAX));
+        let is_over = |metrics: &Metrics| metrics.state != ServerState::Leader;
+        // Without another leader, this one goes on.
+        drop(wait.metrics(is_over, "another node is elected").await);
+        raft.runtime_config().heartbeat(true);
+        self.shared.resign_until(None);
+    }
+
+    /// Has this node stand for election as if it had not heard of a leader for long. Others do not vote for it while they
+    /// hear of one.
+    pub fn stand_for_election(&self) {
+        self.shared.forget_leader();
+    }
+
     /// Whether answering a request of another node blocks on the disk: then the answer is not to be polled on an
     /// asynchronous worker. Signs of life and votes must not wait for a thread.
     pub fn answer_blocks(request: &[u8]) -> bool {
@@ -214,7 +271,7 @@ impl Cluster {
         if self.shared.has_only_vote(&raft) {
             return Ok(());
         }
-        let began = Instant::now();
+        let began = Moment::now();
         loop {
             let reason = match self.read_index(&raft).await {
                 Ok(index) => return followed(&raft, index).await,

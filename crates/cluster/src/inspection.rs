@@ -17,7 +17,7 @@ use crate::{
 
 /// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedEntry {
+pub struct InspectedEntry {
     /// Its index.
     pub index: u64,
     /// The term of the leader that appended it.
@@ -46,8 +46,8 @@ impl Inspection {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn log(&self) -> Result<Vec<LoggedEntry>, ClusterError> {
-        let logged = |entry: Entry| LoggedEntry {
+    pub fn log(&self) -> Result<Vec<InspectedEntry>, ClusterError> {
+        let logged = |entry: Entry| InspectedEntry {
             index: entry.log_id.index,
             term: entry.log_id.leader_id.term,
             bytes: write_entry(&entry),

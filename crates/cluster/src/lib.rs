@@ -13,6 +13,7 @@
 //! | `shared` | what both share; who leads |
 //! | `membership`, `membership_change` | the nodes: [`Topology`], [`MembershipChange`] |
 //! | `supervision`, `elections` | what a node with company does: signs of life, pre-votes, promotions |
+//! | `contacts` | when this node last reached each other one |
 //! | `peers`, `message`, `refusal` | [`Peers`]: the way to other nodes, and what is sent on it |
 //! | `network`, `incoming` | sending openraft's requests, and answering those of others |
 //! | `snapshot`, `state_image` | sending the whole state to a node that lags |
@@ -22,12 +23,14 @@
 //! | `limits` | [`Limits`]: sizes that tests make smaller |
 //! | `inspection` | [`Inspection`]: what checkers of several nodes compare |
 //! | `schema` | the trees of the log |
+//! | `log_view` | what is in the log, for operators |
 //! | `failure` | the error that stopped openraft |
 
 #![forbid(unsafe_code)]
 
 mod answers;
 mod cluster;
+mod contacts;
 mod driver;
 mod elections;
 mod failure;
@@ -37,6 +40,7 @@ mod inspection;
 mod limits;
 mod log_format;
 mod log_store;
+mod log_view;
 mod membership;
 mod membership_change;
 mod message;
@@ -55,8 +59,10 @@ mod supervision;
 
 pub use crate::{
     cluster::{Cluster, ClusterOptions, Submission},
-    inspection::{Inspection, LoggedEntry},
+    contacts::{Contact, LeaderChange},
+    inspection::{InspectedEntry, Inspection},
     limits::Limits,
+    log_view::{LogExtent, LoggedEntry},
     membership::{ClusterNode, NODES_MAX, Role, Topology},
     membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},

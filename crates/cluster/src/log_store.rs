@@ -235,7 +235,7 @@ pub(crate) fn last_of(tx: &impl Transaction) -> Result<Option<LogId>, ClusterErr
     Ok(last.map(|entry| entry.log_id))
 }
 
-fn index_of(key: &[u8]) -> Result<u64, Malformed> {
+pub(crate) fn index_of(key: &[u8]) -> Result<u64, Malformed> {
     let index = <[u8; 8]>::try_from(key);
     index.map(u64::from_be_bytes).map_err(|_| Malformed("a log key is not an index"))
 }

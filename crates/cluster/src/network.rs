@@ -19,7 +19,7 @@ use crate::{
     message::{Envelope, Request, decode_answer, take_append_answer, take_vote_answer},
     raft_types::{Member, Metrics, RaftNode, TypeConfig},
     refusal::Refusal,
-    runtime::timeout,
+    runtime::{Moment, timeout},
     shared::Shared,
     snapshot::Pieces,
     state_image::StateImage,
@@ -130,6 +130,11 @@ impl PeerConnection {
         let answer = self.shared.call(self.target, &self.url, &request, option.hard_ttl(), read);
         let answer = answer.await;
         self.note(answer.as_ref().err());
+        let error = answer.as_ref().err().map(|error| match error {
+            CallError::Io(error) => error.to_string(),
+            CallError::Refused(refusal) => refusal.to_string(),
+        });
+        self.shared.contacts.note(self.target, error, Moment::now());
         answer.map_err(|error| self.rpc_error(error))
     }
 

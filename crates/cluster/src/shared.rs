@@ -11,6 +11,7 @@ use platform::{Clock, Entropy};
 
 use crate::{
     answers::Answers,
+    contacts::Contacts,
     identity::CurrentIdentity,
     limits::Limits,
     peers::Peers,
@@ -47,6 +48,9 @@ pub(crate) struct Shared {
     pub(crate) raft: RwLock<Option<RaftNode>>,
     pub(crate) staging: Arc<Staging>,
     pub(crate) answers: Answers,
+    pub(crate) contacts: Contacts,
+    /// Until when this node, which leads, lets another one be elected.
+    resigned_until: Mutex<Option<Moment>>,
     /// Whether the cluster has other nodes.
     pub(crate) has_company: AtomicBool,
     /// When this node last heard of a leader, or of itself as one.
@@ -84,6 +88,8 @@ impl Shared {
             raft: RwLock::default(),
             staging: Arc::default(),
             answers: Answers::default(),
+            contacts: Contacts::default(),
+            resigned_until: Mutex::default(),
             has_company: AtomicBool::default(),
             heard: Mutex::default(),
         }
@@ -104,6 +110,21 @@ impl Shared {
     /// Notes a sign of life of a leader.
     pub(crate) fn heard_leader(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Moment::now());
+    }
+
+    /// Has this node stand for election as if it had not heard of a leader for long.
+    pub(crate) fn forget_leader(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Has this node lead nobody for some time, or again.
+    pub(crate) fn resign_until(&self, until: Option<Moment>) {
+        *self.resigned_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    fn has_resigned(&self) -> bool {
+        let until = *self.resigned_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Moment::now() < until)
     }
 
     /// How long ago this node heard of a leader; the longest time if never.
@@ -144,7 +165,11 @@ impl Shared {
         let node = self.identity.get().node;
         match metrics.current_leader {
             Some(id) if id == node => match metrics.state {
-                ServerState::Leader if !has_lost_majority(metrics, node) => Leader::This,
+                ServerState::Leader
+                    if !has_lost_majority(metrics, node) && !self.has_resigned() =>
+                {
+                    Leader::This
+                }
                 _ => Leader::Unknown,
             },
             Some(id) if self.silence() < LEADERLESS_MAX => {

@@ -12,7 +12,7 @@ use crate::{
     membership::promote_ready,
     node_id::tag_of,
     raft_types::RaftNode,
-    runtime::sleep,
+    runtime::{Moment, sleep},
     shared::{Leader, Shared},
 };
 
@@ -41,20 +41,25 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
             alone = becomes_alone => if alone.is_err() { return },
             () = elections::run(Arc::clone(&shared), raft.clone()) => return,
             () = promote(&shared, &raft) => {}
-            () = log_leaders(&raft) => return,
+            () = log_leaders(&shared, &raft) => return,
         }
     }
 }
 
 /// Logs who leads, each time that changes.
-async fn log_leaders(raft: &RaftNode) {
+async fn log_leaders(shared: &Shared, raft: &RaftNode) {
     let mut server = raft.server_metrics();
-    let mut logged = None;
+    let (mut logged, mut noted) = (None, None);
     loop {
         let (leader, leads) = {
             let server = server.borrow_and_update();
             (server.current_leader, server.state == ServerState::Leader)
         };
+        if leader != noted {
+            noted = leader;
+            let term = raft.metrics().borrow().current_term;
+            shared.contacts.note_leader(term, leader.and_then(tag_of), Moment::now());
+        }
         if leader.is_some() && leader != logged {
             logged = leader;
             let node = leader.and_then(tag_of).map(|tag| tag.to_string());
@@ -72,6 +77,8 @@ async fn log_leaders(raft: &RaftNode) {
 async fn promote(shared: &Shared, raft: &RaftNode) {
     loop {
         sleep(PROMOTION_INTERVAL).await;
+        let members = raft.metrics().borrow().membership_config.membership().clone();
+        shared.contacts.retain(|node| members.get_node(&node).is_some());
         if shared.leader(&raft.metrics().borrow()) == Leader::This {
             promote_ready(raft).await;
         }

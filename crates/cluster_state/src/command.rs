@@ -17,6 +17,7 @@ use crate::{
     deletions,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
+    executed::ExecutedCommand,
     identities::IdentityCommand,
     record_command::{RecordCommand, RecordOutcome},
     removed_database, requests,
@@ -35,6 +36,7 @@ const IDENTITY: u8 = 4;
 const TRANSACTION: u8 = 5;
 const RECORD: u8 = 6;
 const SERVER_VALUE: u8 = 7;
+const EXECUTED: u8 = 8;
 
 /// A change of the server-wide state.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub enum Command {
     Record(RecordCommand),
     /// Set a server value.
     ServerValue(ServerValueCommand),
+    /// Note up to where a node has executed the cluster-wide transactions of a database.
+    Executed(ExecutedCommand),
     /// Remove some of the entries of a deleted database.
     RemoveDatabase {
         /// Its topology id, which is never reused.
@@ -73,6 +77,8 @@ pub enum Outcome {
     Record(RecordOutcome),
     /// Of [`Command::ServerValue`].
     ServerValueSet,
+    /// Of [`Command::Executed`].
+    ExecutedNoted,
     /// Of [`Command::RemoveDatabase`].
     DatabaseRemoved {
         /// Whether nothing is left to remove.
@@ -98,6 +104,7 @@ impl Command {
             Self::Subscription(command) => Some(command.database()),
             Self::Identity(command) => Some(command.database()),
             Self::Transaction(transaction) => Some(transaction.database),
+            Self::Executed(command) => Some(command.database),
             // Records remember requests themselves, so a database that is recreated starts with none.
             Self::Record(_) | Self::ServerValue(_) => None,
             Self::RemoveDatabase { database } => Some(*database),
@@ -109,6 +116,7 @@ impl Command {
     pub(crate) fn needs_history_of(&self) -> Option<DatabaseId> {
         match self {
             Self::Subscription(_)
+            | Self::Executed(_)
             | Self::Record(_)
             | Self::ServerValue(_)
             | Self::RemoveDatabase { .. } => None,
@@ -131,6 +139,20 @@ impl Command {
             }
     }
 
+    /// What it changes, in a word.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::CompareExchange(_) => "CompareExchange",
+            Self::Subscription(_) => "Subscription",
+            Self::Identity(_) => "Identity",
+            Self::Transaction(_) => "ClusterTransaction",
+            Self::Record(_) => "DatabaseRecord",
+            Self::ServerValue(_) => "ServerValue",
+            Self::Executed(_) => "ExecutedTransactions",
+            Self::RemoveDatabase { .. } => "RemoveDatabase",
+        }
+    }
+
     /// Refuses a command that cannot be applied: once in the log, it would stop the state machine.
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         match self {
@@ -138,7 +160,10 @@ impl Command {
             Self::Subscription(command) => command.check(),
             Self::Identity(command) => command.check(),
             Self::Transaction(transaction) => transaction.check(),
-            Self::Record(_) | Self::ServerValue(_) | Self::RemoveDatabase { .. } => Ok(()),
+            Self::Executed(_)
+            | Self::Record(_)
+            | Self::ServerValue(_)
+            | Self::RemoveDatabase { .. } => Ok(()),
         }
     }
 
@@ -171,6 +196,10 @@ impl Command {
                 encoder.byte(SERVER_VALUE);
                 command.encode(&mut encoder);
             }
+            Self::Executed(command) => {
+                encoder.byte(EXECUTED);
+                command.encode(&mut encoder);
+            }
             Self::RemoveDatabase { database } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.raw(&database.0);
@@ -192,6 +221,7 @@ impl Command {
             RECORD => Self::Record(RecordCommand::decode(&mut decoder)?),
             SERVER_VALUE => Self::ServerValue(ServerValueCommand::decode(&mut decoder)?),
             REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
+            EXECUTED => Self::Executed(ExecutedCommand::decode(&mut decoder)?),
             _ => return Err(Malformed("a logged command is of an unknown kind")),
         };
         decoder.end()?;
@@ -206,6 +236,7 @@ impl Command {
             Self::Transaction(transaction) => transaction.apply(applying).map(Outcome::Transaction),
             Self::Record(command) => command.apply(applying).map(Outcome::Record),
             Self::ServerValue(command) => command.apply(applying).map(|()| Outcome::ServerValueSet),
+            Self::Executed(command) => command.apply(applying.tx).map(|()| Outcome::ExecutedNoted),
             Self::RemoveDatabase { database } => {
                 let is_done = removed_database::remove_some(applying.tx, database)?;
                 if is_done {
@@ -263,6 +294,7 @@ impl Outcome {
                 outcome.encode(encoder);
             }
             Self::ServerValueSet => encoder.byte(SERVER_VALUE),
+            Self::ExecutedNoted => encoder.byte(EXECUTED),
             Self::DatabaseRemoved { is_done } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.flag(*is_done);
@@ -278,6 +310,7 @@ impl Outcome {
             TRANSACTION => Self::Transaction(TransactionOutcome::decode(decoder)?),
             RECORD => Self::Record(RecordOutcome::decode(decoder)?),
             SERVER_VALUE => Self::ServerValueSet,
+            EXECUTED => Self::ExecutedNoted,
             REMOVE_DATABASE => Self::DatabaseRemoved { is_done: decoder.flag()? },
             _ => return Err(Malformed("an outcome is of an unknown kind")),
         })
@@ -303,6 +336,22 @@ impl EncodedBatch {
     /// The bytes are malformed, or a command cannot be applied.
     pub fn check(&self) -> Result<(), ClusterError> {
         self.each(|bytes| Command::decode(bytes)?.1.check())
+    }
+
+    /// The different kinds of the commands, in words, in their order.
+    ///
+    /// # Errors
+    /// The bytes are malformed.
+    pub fn kinds(&self) -> Result<Vec<&'static str>, ClusterError> {
+        let mut kinds = Vec::new();
+        self.each(|bytes| {
+            let kind = Command::decode(bytes)?.1.kind();
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+            Ok(())
+        })?;
+        Ok(kinds)
     }
 
     /// The number of commands.

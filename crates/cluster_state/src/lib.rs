@@ -39,6 +39,7 @@ mod database_values;
 mod deletions;
 mod encoding;
 mod error;
+mod executed;
 mod identities;
 mod image;
 mod record_command;
@@ -66,6 +67,7 @@ pub use crate::{
     deletions::{DeletedDatabase, PendingDeletion, end_deletion, pending_deletions},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
+    executed::ExecutedCommand,
     identities::{IDENTITY_MAX, IdentityCommand},
     image::{ImageInstaller, ImageReader, clear_state},
     record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
@@ -75,8 +77,8 @@ pub use crate::{
     state::ClusterState,
     store::ClusterStore,
     subscriptions::{
-        SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,
-        SubscriptionSettings,
+        Handover, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
+        SubscriptionRecord, SubscriptionSettings,
     },
     transactions::{
         ClusterTransaction, DocumentChange, GUARD_PREFIX, Guard, NumberedChange, StoredTransaction,

@@ -9,6 +9,7 @@
 //! Cluster/CompareExchangeDue        ticks 8 BE, database 16, key    nothing
 //! Cluster/Identities                database 16, lower-cased name    i64
 //! Cluster/Transactions              database 16, index 8 BE         see transactions.rs
+//! Cluster/Executed                  database 16, tag of a node        index 8
 //! Cluster/Requests                  database 16, id of a request    index 8, outcome
 //! Cluster/RequestsByIndex           index 8 BE                      its key in Cluster/Requests
 //! Cluster/Subscriptions             database 16, number 8 BE        see subscriptions.rs
@@ -37,12 +38,13 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The format version of these trees. A newer one is refused.
-pub const FORMAT_VERSION: u32 = 6;
+pub const FORMAT_VERSION: u32 = 7;
 /// Older versions that can be read as they are. In version 1, subscription positions had no point in the
 /// history of their database; before version 3, records and values changed outside of the log; before version 4,
 /// a database was deleted in any version, and its entries were not listed for removal; before version 5, the settings
-/// of a subscription were replaced in any version; before version 6, a cluster had one node.
-pub const READABLE_VERSIONS: [u32; 5] = [1, 2, 3, 4, 5];
+/// of a subscription were replaced in any version; before version 6, a cluster had one node; before version 7, positions
+/// of subscriptions said nothing to other nodes, and transactions were kept where a database had several nodes.
+pub const READABLE_VERSIONS: [u32; 6] = [1, 2, 3, 4, 5, 6];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 
@@ -103,6 +105,10 @@ pub(crate) fn transactions() -> TreeName {
     TreeName::from("Cluster/Transactions")
 }
 
+pub(crate) fn executed() -> TreeName {
+    TreeName::from("Cluster/Executed")
+}
+
 pub(crate) fn requests() -> TreeName {
     TreeName::from("Cluster/Requests")
 }
@@ -128,13 +134,14 @@ pub(crate) fn counts() -> TreeName {
 }
 
 /// The trees whose keys start with a database id and which hold nothing but data of that database.
-pub(crate) fn trees_by_database() -> [TreeName; 10] {
+pub(crate) fn trees_by_database() -> [TreeName; 11] {
     [
         compare_exchange(),
         compare_exchange_changes(),
         compare_exchange_deleted(),
         identities(),
         transactions(),
+        executed(),
         requests(),
         subscriptions(),
         subscription_names(),

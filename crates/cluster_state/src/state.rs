@@ -1,5 +1,7 @@
 //! Reads the server-wide state.
 
+use std::collections::BTreeMap;
+
 use model::{DatabaseId, lower_case};
 use storage::ReadTransaction;
 
@@ -8,7 +10,7 @@ use crate::{
     compare_exchange::{self, CompareExchangeEntry},
     deletions::{self, DeletedDatabase},
     error::ClusterError,
-    identities,
+    executed, identities,
     refusals::Refusals,
     schema::Counted,
     server_values::{self, ServerValue},
@@ -121,6 +123,17 @@ impl ClusterState {
     ) -> Result<impl Iterator<Item = Result<StoredTransaction, ClusterError>>, ClusterError> {
         self.refusals.check(database)?;
         transactions::stored_after(&self.tx, database, index)
+    }
+
+    /// Up to where each node has said that it has executed the transactions of a database, by its tag.
+    ///
+    /// # Errors
+    /// Storage errors; a damaged row.
+    pub fn executed_transactions(
+        &self,
+        database: DatabaseId,
+    ) -> Result<BTreeMap<String, u64>, ClusterError> {
+        executed::executed_by(&self.tx, database)
     }
 
     /// The first stored part of a cluster-wide transaction after this index, also of a database that is

@@ -7,7 +7,7 @@
 mod encoding;
 mod rows;
 
-use model::{DatabaseId, Etag, lower_case};
+use model::{ChangeVector, DatabaseId, Etag, lower_case};
 use storage::{HistoryPoint, KEY_BYTES_MAX, StorageError, WriteTransaction};
 
 pub(crate) use self::rows::{all, by_id, by_name};
@@ -30,6 +30,39 @@ pub struct SubscriptionPosition {
     /// The point in the history of the database at which the cursor was read; `None` if the database keeps no
     /// history, or an older build stored the position.
     pub read_at: Option<HistoryPoint>,
+    /// Where another node continues; `None` if an older build stored the position, or at the beginning.
+    pub handover: Option<Handover>,
+}
+
+/// What a position says to other nodes, whose etags are others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// The database whose etags the position names.
+    pub reader: DatabaseId,
+    /// Every change up to this vector was passed, or replaced by one that is not, which all members have.
+    pub passed: ChangeVector,
+    /// Changes up to this vector were passed on another node before, and are not sent again.
+    pub passed_elsewhere: ChangeVector,
+}
+
+impl SubscriptionPosition {
+    /// The position for the database of a node: its own, or that at which it takes over from another one.
+    pub fn on(&self, database: DatabaseId) -> SubscriptionPosition {
+        match &self.handover {
+            Some(handover) if handover.reader != database => SubscriptionPosition {
+                cursor: handover.passed.etag_of(database),
+                change_vector: self.change_vector.clone(),
+                unsettled: Vec::new(),
+                read_at: None,
+                handover: Some(Handover {
+                    reader: database,
+                    passed: handover.passed.clone(),
+                    passed_elsewhere: handover.passed.clone(),
+                }),
+            },
+            Some(_) | None => self.clone(),
+        }
+    }
 }
 
 /// The settings of a subscription.
@@ -134,6 +167,8 @@ pub enum SubscriptionCommand {
         id: u64,
         /// The version known to the worker.
         version: u64,
+        /// The node of the worker; `None` in logs of older builds: any.
+        node_tag: Option<String>,
         /// The new position.
         position: SubscriptionPosition,
         /// When a batch was acknowledged, in ticks of UTC; `None` when there was nothing to send.
@@ -157,6 +192,8 @@ pub enum SubscriptionOutcome {
     OtherVersion,
     /// Its query or position has been set in the meantime, so the acknowledgement is ignored.
     Outdated,
+    /// A worker has connected to another node in the meantime, so the acknowledgement is ignored.
+    OtherNode,
 }
 
 impl SubscriptionCommand {
@@ -218,12 +255,15 @@ impl SubscriptionCommand {
                 put_progress(applying.tx, database, &record)?;
                 Ok(done(record))
             }
-            Self::Advance { database, id, version, position, acknowledged_ticks } => {
+            Self::Advance { database, id, version, node_tag, position, acknowledged_ticks } => {
                 let Some(mut record) = by_id(applying.tx, database, id)? else {
                     return Ok(SubscriptionOutcome::Missing);
                 };
-                if version != record.version || position.cursor < record.position.cursor {
+                if version != record.version || goes_back(&record.position, &position) {
                     return Ok(SubscriptionOutcome::Outdated);
+                }
+                if node_tag.is_some() && node_tag != record.node_tag {
+                    return Ok(SubscriptionOutcome::OtherNode);
                 }
                 record.position = position;
                 record.last_acknowledged_ticks =
@@ -233,6 +273,15 @@ impl SubscriptionCommand {
             }
         }
     }
+}
+
+/// Whether a position is before the present one; those of two nodes cannot be compared.
+fn goes_back(present: &SubscriptionPosition, new: &SubscriptionPosition) -> bool {
+    let reader = |position: &SubscriptionPosition| {
+        position.handover.as_ref().map(|handover| handover.reader)
+    };
+    let is_same = reader(present) == reader(new) || reader(present).is_none();
+    is_same && new.cursor < present.cursor
 }
 
 fn done(record: SubscriptionRecord) -> SubscriptionOutcome {

@@ -2,7 +2,7 @@
 //!
 //! The state machine checks all expected versions and changes compare exchange at once. It stores the changes
 //! of documents; the database executes them in index order and records its progress in the same transaction.
-//! What a database has executed is removed by its next cluster-wide transaction.
+//! What all nodes of a database have executed is removed; see `executed`.
 //!
 //! ```text
 //! tree Cluster/Transactions   database 16, index 8 BE -> version 1 (= 1), index before 8, ticks 8,
@@ -46,7 +46,7 @@ pub struct ClusterTransaction {
     pub documents: Vec<DocumentChange>,
     /// When it was made, in ticks; becomes the modification time of its documents.
     pub ticks: i64,
-    /// The index up to which the database has executed its stored transactions.
+    /// The index up to which all nodes of the database have executed its stored transactions.
     pub executed: u64,
 }
 
@@ -382,7 +382,7 @@ fn index_in(key: &[u8]) -> Result<u64, Malformed> {
     index.map(u64::from_be_bytes).ok_or(Malformed("a stored transaction has no index"))
 }
 
-fn forget_executed(
+pub(crate) fn forget_executed(
     tx: &mut WriteTransaction,
     database: DatabaseId,
     executed: u64,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use documents::{
-    AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ContentNumber, CopiedAttachment,
-    CountersChanged, DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction,
-    ExpectedVersion, HiLoRange, HiLoRequest, Import, Imported, MovedAttachment, NewContent,
-    OutputChange, OutputWritten, PutAttachment, PutDocument, Received, ReceivedBatch,
-    RemoveTombstones, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove,
-    StoredAttachment, StoredDocument, TrainedDictionary, WriteTally,
+    AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ConflictResolution,
+    ConflictResolved, ContentNumber, CopiedAttachment, CountersChanged, DeleteAttachment,
+    DeletedAttachment, DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest, Import,
+    Imported, MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument,
+    Received, ReceivedBatch, RemoveTombstones, RemovedRevisions, Reversion, RevisedVersion,
+    RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary, WriteTally,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -80,6 +80,8 @@ pub enum Command {
     },
     /// Remove tombstones that no reader of the log needs.
     RemoveTombstones(RemoveTombstones),
+    /// Forget notes of transactions that say nothing any more, from an etag on.
+    ForgetTransactions(Etag),
     /// Perform the scheduled action on a document, if it is still due.
     DoWhenDue {
         /// The document.
@@ -137,6 +139,15 @@ pub enum Command {
     Output(OutputChange),
     /// Store one thing of a dump.
     Import(Box<Import>),
+    /// Resolve the conflict between versions of a document, unless there are others by now.
+    ResolveConflict {
+        /// The document.
+        id: DocumentId,
+        /// The change vectors of the versions that the resolution was decided on.
+        versions: Vec<String>,
+        /// The resolution.
+        resolution: ConflictResolution,
+    },
     /// Store a part of the log of another database, unless that has already been done. Submitted alone.
     Receive(Box<ReceivedBatch>),
     /// Use a dictionary for all further compression. The queue does this by itself.
@@ -156,6 +167,9 @@ impl Command {
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::Import(import) => OVERHEAD_BYTES + import.size_bytes(),
             Self::Receive(batch) => OVERHEAD_BYTES + batch.size_bytes(),
+            Self::ResolveConflict { resolution: ConflictResolution::Document(body), .. } => {
+                OVERHEAD_BYTES + body.as_bytes().len()
+            }
             Self::ChangeTimeSeries(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
@@ -181,8 +195,10 @@ impl Command {
             | Self::IdentitySeed { .. }
             | Self::ForceRevision { .. }
             | Self::RemoveRevisions { .. }
+            | Self::ForgetTransactions(_)
             | Self::DoWhenDue { .. }
             | Self::RestoreRevision { .. }
+            | Self::ResolveConflict { .. }
             | Self::RevertDocument { .. } => OVERHEAD_BYTES,
         }
     }
@@ -281,6 +297,8 @@ pub enum CommandResult {
     RemovedRevisions(RemovedRevisions),
     /// Of [`Command::RemoveTombstones`]: how many were removed.
     TombstonesRemoved(u64),
+    /// Of [`Command::ForgetTransactions`]: where to go on.
+    TransactionsForgotten(Option<Etag>),
     /// Of [`Command::DoWhenDue`]: whether the action was due.
     DoneWhenDue(bool),
     /// Of [`Command::RevertDocument`] and [`Command::RestoreRevision`].
@@ -307,6 +325,8 @@ pub enum CommandResult {
     Output(OutputWritten),
     /// Of [`Command::Import`].
     Imported(Imported),
+    /// Of [`Command::ResolveConflict`].
+    ConflictResolved(ConflictResolved),
     /// Of [`Command::Receive`].
     Received(Received),
     /// Of [`Command::AddDictionary`].

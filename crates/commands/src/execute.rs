@@ -220,6 +220,9 @@ fn execute_command(
         Command::RemoveTombstones(request) => {
             CommandResult::TombstonesRemoved(writer.remove_tombstones(request)?)
         }
+        Command::ForgetTransactions(from) => {
+            CommandResult::TransactionsForgotten(writer.forget_transactions(*from)?)
+        }
         Command::DoWhenDue { id, action } => {
             CommandResult::DoneWhenDue(writer.apply_due_action(id, *action)?)
         }
@@ -270,6 +273,10 @@ fn execute_command(
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
         Command::Import(import) => CommandResult::Imported(writer.import(import)?),
+        Command::ResolveConflict { id, versions, resolution } => {
+            let resolved = writer.resolve_conflict(id, versions, resolution)?;
+            CommandResult::ConflictResolved(resolved)
+        }
         Command::Receive(batch) => CommandResult::Received(writer.receive(batch)?),
         Command::AddDictionary(trained) => {
             writer.add_dictionary(trained)?;

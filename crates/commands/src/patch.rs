@@ -345,6 +345,9 @@ impl Patcher {
         id: &DocumentId,
     ) -> Result<Option<(BlittableBuf, DocumentInfo)>, CommandError> {
         let row = writer.get(id)?;
+        if row.is_none() {
+            writer.require_no_conflict(id)?;
+        }
         row.map(|row| {
             let held = self.results.bytes().saturating_add(row.body_bytes() as u64);
             let held = self.results.try_grow_to(held).map_err(StorageError::from);

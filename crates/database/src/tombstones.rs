@@ -37,6 +37,8 @@ use crate::open_database::Database;
 
 /// Stored until the policies of time series have run once: they begin with everything.
 const NOT_LOOKED: u64 = u64::MAX;
+/// Commands that forget notes of transactions, each time that tombstones are removed.
+const FORGETTING_STEPS_MAX: usize = 100;
 
 /// Why unneeded tombstones were left. Those already removed stay removed; the others can go later.
 #[derive(Clone, Debug)]
@@ -104,6 +106,8 @@ pub struct TombstoneHolders {
     others: Mutex<Vec<Weak<dyn TombstoneHolder>>>,
     /// The etag up to which the policies of time series have looked.
     policies_known: AtomicU64,
+    /// Where forgetting notes of transactions goes on.
+    notes_position: AtomicU64,
     /// Held while tombstones are removed, so that there is one cleaner at a time.
     cleaning: Mutex<()>,
 }
@@ -111,7 +115,12 @@ pub struct TombstoneHolders {
 impl Default for TombstoneHolders {
     fn default() -> Self {
         let policies_known = AtomicU64::new(NOT_LOOKED);
-        Self { others: Mutex::default(), policies_known, cleaning: Mutex::default() }
+        Self {
+            others: Mutex::default(),
+            policies_known,
+            notes_position: AtomicU64::new(0),
+            cleaning: Mutex::default(),
+        }
     }
 }
 
@@ -253,7 +262,26 @@ impl Database {
                 }
             }
         }
+        self.forget_transactions(may_go_on)?;
         Ok(removed)
+    }
+
+    /// Forgets notes of transactions that say nothing any more, from where that ended the last time.
+    fn forget_transactions(&self, may_go_on: &dyn Fn() -> bool) -> Result<(), TombstoneError> {
+        let position = &self.tombstone_holders().notes_position;
+        let mut from = Some(Etag(position.load(Ordering::SeqCst)));
+        for _ in 0..FORGETTING_STEPS_MAX {
+            let Some(at) = from.filter(|_| may_go_on() && !self.is_closing()) else { break };
+            let batch = Batch::one(Command::ForgetTransactions(at));
+            let outcome =
+                self.queue().submit_and_wait(batch).map_err(TombstoneError::NotSubmitted)?;
+            from = match outcome.map_err(TombstoneError::Failed)?.results.first() {
+                Some(CommandResult::TransactionsForgotten(next)) => *next,
+                _ => None,
+            };
+            position.store(from.map_or(0, |next| next.0), Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     fn remove_found(&self, request: RemoveTombstones) -> Result<u64, TombstoneError> {

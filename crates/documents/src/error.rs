@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blittable::{BuildError, Corrupt};
-use model::{ContentHash, DocumentIdTooLong, date};
+use model::{ContentHash, DocumentIdTooLong, Etag, date};
 use storage::StorageError;
 
 use crate::{HILO_END_MAX, attachments::ContentNumber, time_series::InvalidTimeSeries};
@@ -22,6 +22,13 @@ pub enum DocumentError {
         actual: Option<String>,
         /// The message that the protocol specifies.
         message: String,
+    },
+    /// The caller's: the document is in conflict, so there is none to read.
+    Conflict {
+        /// The document.
+        id: String,
+        /// The largest etag of its versions.
+        largest_etag: Etag,
     },
     /// The caller's: an update cannot move a document to another collection.
     CollectionMismatch {
@@ -175,6 +182,7 @@ impl DocumentError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Concurrency { .. }
+            | Self::Conflict { .. }
             | Self::CollectionMismatch { .. }
             | Self::IdTooLong(_)
             | Self::MetadataIsNotAnObject { .. }
@@ -221,6 +229,10 @@ impl fmt::Display for DocumentError {
             | Self::CounterOverflow { message }
             | Self::InvalidMetadata { message }
             | Self::NothingToRevise { message } => formatter.write_str(message),
+            Self::Conflict { id, .. } => write!(
+                formatter,
+                "Conflict detected on '{id}', conflict must be resolved before the document will be accessible."
+            ),
             Self::CollectionMismatch { id, stored, requested } => write!(
                 formatter,
                 "Changing '{id}' from '{stored}' to '{requested}' via update is not supported. \
@@ -302,6 +314,7 @@ impl std::error::Error for DocumentError {
             Self::OutOfTurn { .. }
             | Self::ContentMissing { .. }
             | Self::Concurrency { .. }
+            | Self::Conflict { .. }
             | Self::TooLong { .. }
             | Self::CollectionMismatch { .. }
             | Self::MetadataIsNotAnObject { .. }

@@ -45,6 +45,7 @@ mod cluster_documents;
 mod collection_record;
 mod collections;
 mod compression;
+mod conflicts;
 mod counters;
 mod damage;
 mod database_record;
@@ -96,6 +97,10 @@ pub use collections::{CollectionStatistics, collection, collection_numbered, col
 pub use compression::{
     Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,
 };
+pub use conflicts::{
+    ConflictResolution, ConflictResolved, ConflictRow, ConflictedDocument, conflict_etag,
+    conflicted_documents, conflicts_of, count_conflicts, has_conflicts, require_no_conflict,
+};
 pub use counters::{
     ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterTombstoneRow, CounterValue,
     CountersChanged, counted_documents, counter, counters_count, counters_of,
@@ -126,8 +131,8 @@ pub use read::{
 pub use replicated::{
     Received, ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedBatch, ReceivedCounter,
     ReceivedCounterTombstone, ReceivedDeletedRange, ReceivedItem, ReceivedRevision,
-    ReceivedSegment, ReceivedVersion, Source, SourceProgress, contained, is_of_conflict,
-    source_progress, sources,
+    ReceivedSegment, ReceivedVersion, Source, SourceProgress, contained,
+    contained_with_transactions, is_of_conflict, source_progress, sources,
 };
 pub use requests::{
     DeletedDocument, ExpectedVersion, IdentityName, PutDocument, RequestedId, StoredDocument,

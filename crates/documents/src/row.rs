@@ -397,6 +397,11 @@ impl<'a> DocumentRow<'a> {
 }
 
 impl<'a> TombstoneRow<'a> {
+    /// Whether it only tells readers of the log that the document is in conflict.
+    pub fn is_of_conflict(&self) -> bool {
+        self.flags().contains(DocumentFlags::CONFLICTED)
+    }
+
     /// Whether the document was recreated in another collection.
     pub(crate) fn is_moved(&self) -> bool {
         is_moved_key(primary_key_of(self.row.bytes))

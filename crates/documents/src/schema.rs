@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The tables of attachments are drawn in attachments/tables, that of counters in counters/tables,
-//! those of time series in time_series/tables.
+//! those of time series in time_series/tables, that of versions in conflict in conflicts/row.
 //!
 //! Every write moves its row to a new etag, so the log holds each document once, at its last
 //! change, and each deletion where it happened.
@@ -27,6 +27,7 @@ use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
 use crate::{
     attachments::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS},
     compression::dictionary::DICTIONARIES,
+    conflicts::CONFLICTS,
     counters::COUNTERS,
     revisions::schema::REVISIONS,
     row,
@@ -51,6 +52,7 @@ pub static TABLES: &[&TableSchema] = &[
     &DICTIONARIES,
     &SEGMENTS,
     &DELETED_RANGES,
+    &CONFLICTS,
 ];
 
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {

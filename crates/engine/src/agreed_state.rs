@@ -1,15 +1,26 @@
 //! The state that all nodes agree on: reading it, and submitting commands to it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use cluster::{MembershipChange, Submission, Topology};
+use cluster::{
+    Contact, LeaderChange, LogExtent, LoggedEntry, MembershipChange, Submission, Topology,
+};
 use cluster_state::{ClusterError, ClusterState, Command};
 use commands::SubmitError;
 use database::DatabaseLease;
 use model::NodeTag;
 use storage::{Environment, EnvironmentStatistics};
 
-use crate::{engine::Engine, error::EngineError};
+use wire::NodeAddress;
+
+use crate::{
+    engine::Engine,
+    error::EngineError,
+    etl::{Cancel, OutboundRequest},
+};
+
+/// How long a node that is asked whether it is there may take.
+const REACH_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// The state as it is now.
@@ -85,6 +96,71 @@ impl Engine {
     /// The change is not possible; there is no leader; it is unknown whether it was made.
     pub async fn change_nodes(&self, change: MembershipChange) -> Result<NodeTag, EngineError> {
         Ok(self.cluster.change_nodes(change).await?)
+    }
+
+    /// What this node knows of reaching the others; it is up to date on the leader.
+    pub fn node_contacts(&self) -> Vec<Contact> {
+        self.cluster.contacts()
+    }
+
+    /// The last changes of who leads that this node saw, the latest at the end.
+    pub fn leader_changes(&self) -> Vec<LeaderChange> {
+        self.cluster.leader_changes()
+    }
+
+    /// How far the log of this node goes.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn cluster_log_extent(&self) -> Result<LogExtent, EngineError> {
+        Ok(self.cluster.log_extent()?)
+    }
+
+    /// The entries of the log of this node from an index downwards, the latest first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn cluster_log_entries(
+        &self,
+        to: u64,
+        take: usize,
+    ) -> Result<Vec<LoggedEntry>, EngineError> {
+        Ok(self.cluster.log_entries(to, take)?)
+    }
+
+    /// Has another node be elected, if this one leads others.
+    pub async fn resign(&self) {
+        self.cluster.resign().await;
+    }
+
+    /// Has this node stand for election; others do not vote for it while they hear of a leader.
+    pub fn stand_for_election(&self) {
+        self.cluster.stand_for_election();
+    }
+
+    /// Asks another node for something without a body; returns how long it took. Blocks.
+    ///
+    /// # Errors
+    /// Why it did not answer, or that it refused.
+    pub fn reach_node(&self, url: &str, path: &str) -> Result<Duration, String> {
+        let outbound = self.etl.outbound().ok_or("this server reaches no others".to_owned())?;
+        let server: NodeAddress = url.parse().map_err(|error| format!("{url}: {error}"))?;
+        let request = OutboundRequest {
+            method: "GET",
+            server,
+            path: path.to_owned(),
+            content_type: String::new(),
+            body: Arc::default(),
+            time_max: REACH_TIME_MAX,
+            answer_bytes_max: 0,
+        };
+        let began = self.clock().monotonic();
+        let answer =
+            outbound.send(request, &Cancel::default()).map_err(|error| error.to_string())?;
+        match answer.status {
+            200..=299 => Ok(self.clock().monotonic().saturating_sub(began)),
+            status => Err(format!("it answered with the status {status}")),
+        }
     }
 
     /// The answer to a request that another node sent. If [`cluster::Cluster::answer_blocks`], it is not to be polled on an

@@ -111,7 +111,9 @@ impl Engine {
     ) -> Result<TransactionPreparation<'d>, EngineError> {
         let record = database.record();
         let ticks = self.clock().now().ticks();
-        let transaction = Reader { record: &record, guards }.read(commands, database, ticks)?;
+        let executed = self.executed_by_all(&record, database.executed_transaction())?;
+        let reader = Reader { record: &record, guards, executed };
+        let transaction = reader.read(commands, database, ticks)?;
         let identities = self.next_identities(database, identities_of(&transaction))?;
         Ok(TransactionPreparation { database, record, transaction, identities })
     }
@@ -327,6 +329,8 @@ fn checked_id(id: &str) -> Result<DocumentId, EngineError> {
 struct Reader<'r> {
     record: &'r DatabaseRecord,
     guards: Guards,
+    /// All nodes of the database have executed the transactions up to this one.
+    executed: u64,
 }
 
 impl Reader<'_> {
@@ -342,11 +346,7 @@ impl Reader<'_> {
             values: Vec::new(),
             documents: Vec::new(),
             ticks,
-            // Other nodes may still have to execute the earlier ones.
-            executed: match database.record().topology.nodes().count() {
-                1 => database.executed_transaction(),
-                _ => 0,
-            },
+            executed: self.executed,
         };
         for command in commands {
             let kind = command.type_name();

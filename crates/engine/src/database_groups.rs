@@ -62,20 +62,24 @@ impl Engine {
         Ok(topology)
     }
 
-    /// This node, then those with the fewest databases.
-    fn least_loaded(&self, cluster: &Topology, count: usize) -> Vec<NodeTag> {
+    /// All nodes, those with the fewest databases first.
+    pub(crate) fn by_load(&self, cluster: &Topology) -> Vec<NodeTag> {
         let mut databases: BTreeMap<NodeTag, usize> = BTreeMap::new();
         for record in self.records() {
             record.topology.nodes().for_each(|node| *databases.entry(node).or_default() += 1);
         }
         let mut nodes: Vec<NodeTag> = cluster.nodes.iter().map(|node| node.tag).collect();
+        nodes.sort_by_key(|node| (databases.get(node).copied().unwrap_or(0), *node));
+        nodes
+    }
+
+    /// This node, then those with the fewest databases.
+    fn least_loaded(&self, cluster: &Topology, count: usize) -> Vec<NodeTag> {
+        let mut nodes = self.by_load(cluster);
         if nodes.is_empty() {
             nodes.push(cluster.this);
         }
-        nodes.sort_by_key(|node| {
-            let own = Reverse(*node == cluster.this);
-            (own, databases.get(node).copied().unwrap_or(0), *node)
-        });
+        nodes.sort_by_key(|node| Reverse(*node == cluster.this));
         nodes.truncate(count);
         nodes
     }
@@ -151,6 +155,26 @@ impl Engine {
             topology.members = nodes.iter().filter_map(|node| node.parse().ok()).collect();
             draft.topology = Some(topology);
             draft.changes_topology = true;
+            Ok(Decision::Replace)
+        })
+    }
+
+    /// Sets whether a node of a database that stays away is replaced by another one. Blocks.
+    ///
+    /// # Errors
+    /// The database does not exist; the record cannot be written.
+    pub fn set_dynamic_nodes(
+        &self,
+        database: &str,
+        is_dynamic: bool,
+    ) -> Result<WrittenRecord, EngineError> {
+        self.decide_record(database, |record, draft| {
+            if record.topology.is_dynamic == is_dynamic {
+                return Ok(Decision::Keep);
+            }
+            let mut topology = record.topology.clone();
+            topology.is_dynamic = is_dynamic;
+            draft.topology = Some(topology);
             Ok(Decision::Replace)
         })
     }

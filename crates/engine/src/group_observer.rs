@@ -1,11 +1,12 @@
 //! Watches the nodes of databases: links lead to all other nodes of a group, a node that has caught up becomes a member,
-//! and a member that does not answer is set aside.
+//! a member that does not answer is set aside, and one that stays away is replaced where that is wanted.
 //!
-//! Any node would do: the links of a node show which others answer, and up to where they have everything. The first
-//! member that answers acts, so that usually one node does. Two may act at once; the record changes in one version only,
-//! and a node that is cut off from the majority changes nothing.
+//! Whether a node has caught up is seen by the links of the others: the first member that answers acts on it. Whether a
+//! node answers is seen by whoever leads the cluster, which reaches for all of them all the time, and by links that have
+//! something to send. Two nodes may act at once; the record changes in one version only, and a node that is cut off from
+//! the majority changes nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cluster::Topology;
 use database::Decision;
@@ -16,11 +17,9 @@ use crate::{
     database_groups::promoted,
     engine::Engine,
     error::EngineError,
+    observer_log::ObserverDecision,
     replication::{DestinationKey, InternalDestination, LinkState, LinkStatistics},
 };
-
-/// A member whose link has failed for so long is set aside.
-const SILENCE_MAX_TICKS: i64 = 15 * ticks::TICKS_PER_SECOND;
 
 /// What is to change about the nodes of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +28,48 @@ enum Verdict {
     Member(NodeTag),
     /// It does not answer.
     SetAside(NodeTag),
+    /// This one is to take the place of one that stays away.
+    Replace { absent: NodeTag, by: NodeTag },
+    /// Enough others have the database.
+    Leave(NodeTag),
+}
+
+/// What is known of the nodes of the cluster.
+struct Observed {
+    cluster: Topology,
+    /// If this node leads: for how long other nodes have not answered.
+    silent: Option<BTreeMap<NodeTag, Duration>>,
+    /// The nodes with the fewest databases first.
+    by_load: Vec<NodeTag>,
+}
+
+impl Observed {
+    fn is_silent_for(&self, node: NodeTag, time: Duration) -> bool {
+        let silent = self.silent.as_ref().and_then(|silent| silent.get(&node));
+        silent.is_some_and(|silent| time <= *silent)
+    }
 }
 
 impl Engine {
-    /// Has links lead to the other nodes of all databases that this node has, and changes the nodes of databases whose
-    /// links show that it is time. To be called about once a second. Blocks.
+    /// Has links lead to the other nodes of all databases that this node has, and changes the nodes of databases for
+    /// which it is time. To be called about once a second. Blocks.
     pub fn follow_database_groups(self: &Arc<Self>) {
         if !self.cluster.has_company() && !self.replication.has_members() {
             return;
         }
         let Ok(cluster) = self.cluster_topology() else { return };
+        self.note_executed_transactions();
+        let decides = self.observer_log.begin() && cluster.leader.is_some();
+        let observed = self.observed(cluster);
         for record in self.records() {
-            self.set_internal_destinations(record.topology_id, others_of(&record, &cluster));
-            let nodes = record.topology.nodes().count();
-            if cluster.leader.is_none() || nodes <= 1 || !record.topology.has(cluster.this) {
+            self.set_internal_destinations(
+                record.topology_id,
+                others_of(&record, &observed.cluster),
+            );
+            if !decides || record.topology.nodes().count() <= 1 {
                 continue;
             }
-            if let Some(verdict) = self.verdict_on(&record, cluster.this)
+            if let Some(verdict) = self.verdict_on(&record, &observed)
                 && let Err(error) = self.enforce_verdict(&record, verdict)
             {
                 // It is tried again in a moment.
@@ -55,7 +79,67 @@ impl Engine {
         }
     }
 
-    fn verdict_on(&self, record: &DatabaseRecord, this: NodeTag) -> Option<Verdict> {
+    /// What was decided about the nodes of databases on this node, the latest at the end, and how often it has looked.
+    pub fn observer_decisions(&self) -> (u64, Vec<ObserverDecision>) {
+        (self.observer_log.iteration(), self.observer_log.decisions())
+    }
+
+    /// Whether this node decides nothing about the nodes of databases.
+    pub fn is_observer_suspended(&self) -> bool {
+        self.observer_log.is_suspended()
+    }
+
+    /// Has this node decide nothing about the nodes of databases, or decide again.
+    pub fn suspend_observer(&self, is_suspended: bool) {
+        self.observer_log.suspend(is_suspended);
+    }
+
+    fn observed(&self, cluster: Topology) -> Observed {
+        let leads = cluster.leader == Some(cluster.this);
+        let silent = leads.then(|| {
+            let contacts = self.cluster.contacts().into_iter();
+            contacts.filter_map(|contact| Some((contact.tag, contact.silent_for()?))).collect()
+        });
+        let by_load = if leads { self.by_load(&cluster) } else { Vec::new() };
+        Observed { cluster, silent, by_load }
+    }
+
+    fn verdict_on(&self, record: &DatabaseRecord, observed: &Observed) -> Option<Verdict> {
+        self.verdict_of_leader(record, observed)
+            .or_else(|| self.verdict_of_links(record, observed.cluster.this))
+    }
+
+    /// What the leader of the cluster sees, whether or not it has the database.
+    fn verdict_of_leader(&self, record: &DatabaseRecord, observed: &Observed) -> Option<Verdict> {
+        let (topology, groups) = (&record.topology, self.settings().groups);
+        let mut members = topology.members.iter().copied();
+        let silent = members.find(|node| observed.is_silent_for(*node, groups.silence_max));
+        if let Some(silent) = silent.filter(|_| 1 < topology.members.len()) {
+            return Some(Verdict::SetAside(silent));
+        }
+        if !topology.is_dynamic || observed.silent.is_none() {
+            return None;
+        }
+        let wanted = usize::from(topology.replication_factor);
+        if wanted <= topology.members.len() {
+            let left_over = topology.rehabs.first().or(topology.promotables.first());
+            return left_over.copied().map(Verdict::Leave);
+        }
+        if wanted <= topology.members.len() + topology.promotables.len() {
+            return None;
+        }
+        let mut rehabs = topology.rehabs.iter().copied();
+        let absent = rehabs.find(|node| observed.is_silent_for(*node, groups.absence_max))?;
+        let mut others = observed.by_load.iter().copied().filter(|node| !topology.has(*node));
+        let by = others.find(|node| !observed.is_silent_for(*node, Duration::ZERO))?;
+        Some(Verdict::Replace { absent, by })
+    }
+
+    /// What the links of this node show, if it is the first member that answers.
+    fn verdict_of_links(&self, record: &DatabaseRecord, this: NodeTag) -> Option<Verdict> {
+        if !record.topology.has(this) {
+            return None;
+        }
         let links = self.outgoing_links(record).into_iter();
         let links: BTreeMap<NodeTag, LinkStatistics> = links
             .filter_map(|(key, (_, statistics))| match key {
@@ -64,9 +148,11 @@ impl Engine {
             })
             .collect();
         let now = self.clock().now().ticks();
+        let silence_max = ticks::of_duration(self.settings().groups.silence_max);
         let is_silent = |node: NodeTag| {
             links.get(&node).is_some_and(|link| {
-                link.state == LinkState::Failing && link.since_ticks + SILENCE_MAX_TICKS <= now
+                link.state == LinkState::Failing
+                    && link.since_ticks.saturating_add(silence_max) <= now
             })
         };
         let topology = &record.topology;
@@ -102,33 +188,62 @@ impl Engine {
         verdict: Verdict,
     ) -> Result<(), EngineError> {
         let name = observed.name.as_str();
-        self.decide_record(name, |record, draft| {
-            let is_same =
-                record.topology_id == observed.topology_id && record.topology == observed.topology;
-            if !is_same {
-                return Ok(Decision::Keep);
-            }
-            draft.topology = Some(match verdict {
-                Verdict::Member(node) => in_order(promoted(record, node), record),
-                Verdict::SetAside(node) => {
-                    let mut topology = record.topology.clone();
-                    topology.remove(node);
-                    topology.rehabs.push(node);
-                    topology
+        let mut is_changed = false;
+        if let Verdict::Leave(node) = verdict {
+            let removes_files = self.settings().groups.removes_replaced;
+            is_changed = self.catalog.take_from(name, node, removes_files)?.is_some();
+        } else {
+            self.decide_record(name, |record, draft| {
+                is_changed = record.topology_id == observed.topology_id
+                    && record.topology == observed.topology;
+                if !is_changed {
+                    return Ok(Decision::Keep);
                 }
-            });
-            Ok(Decision::Replace)
-        })?;
-        match verdict {
-            Verdict::Member(node) => {
+                draft.topology = Some(changed_by(verdict, record));
+                Ok(Decision::Replace)
+            })?;
+        }
+        if is_changed {
+            if let Verdict::Member(node) = verdict {
                 self.observer.forget(observed.topology_id, node);
-                tracing::info!(database = name, %node, "a node has caught up and is a member");
             }
-            Verdict::SetAside(node) => {
-                tracing::warn!(database = name, %node, "a node does not answer and is set aside");
+            let message = message_of(verdict);
+            match verdict {
+                Verdict::Member(_) => tracing::info!(database = name, "{message}"),
+                Verdict::SetAside(_) | Verdict::Replace { .. } | Verdict::Leave(_) => {
+                    tracing::warn!(database = name, "{message}");
+                }
             }
+            self.observer_log.note(self.clock().now().ticks(), name, message);
         }
         Ok(())
+    }
+}
+
+fn changed_by(verdict: Verdict, record: &DatabaseRecord) -> DatabaseTopology {
+    let mut topology = record.topology.clone();
+    match verdict {
+        Verdict::Member(node) => return in_order(promoted(record, node), record),
+        Verdict::SetAside(node) => {
+            topology.remove(node);
+            topology.rehabs.push(node);
+        }
+        Verdict::Replace { by, .. } => topology.promotables.push(by),
+        Verdict::Leave(node) => topology.remove(node),
+    }
+    topology
+}
+
+fn message_of(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Member(node) => format!("the node {node} has caught up and is a member"),
+        Verdict::SetAside(node) => format!("the node {node} does not answer and is set aside"),
+        Verdict::Replace { absent, by } => {
+            format!("the node {absent} stays away, and {by} is added in its place")
+        }
+        Verdict::Leave(node) => {
+            format!("the node {node} was replaced, and the database is taken from it")
+        }
     }
 }
 

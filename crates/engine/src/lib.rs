@@ -39,6 +39,7 @@
 //! | `smuggler` | exporting a database, and importing one |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
+//! | `conflicts` | resolving conflicts as the configuration says |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
 #![forbid(unsafe_code)]
@@ -59,6 +60,7 @@ mod cluster_transaction;
 mod compaction;
 mod compilation;
 mod configuration;
+mod conflicts;
 mod content_upload;
 mod cron_expression;
 mod database_files;
@@ -72,6 +74,7 @@ mod encryption_keys;
 mod engine;
 mod error;
 mod etl;
+mod executed_transactions;
 mod followed_changes;
 mod group_observer;
 mod index_build_log;
@@ -90,6 +93,7 @@ mod memory_plan;
 mod migration;
 mod next_identities;
 mod noted_changes;
+mod observer_log;
 mod operation_thread;
 mod query_target;
 mod record_changes;
@@ -128,6 +132,7 @@ pub use crate::{
     },
     compilation::RoomToCompile,
     configuration::ServerConfiguration,
+    conflicts::conflict_solver,
     content_upload::{
         Backlog, CARRIED_BYTES_MAX, ContentChunk, ContentUpload, StagedContent, StagedContents,
     },
@@ -153,6 +158,7 @@ pub use crate::{
     memory_plan::MemoryPlan,
     migration::RemoteServer,
     next_identities::NextIdentities,
+    observer_log::ObserverDecision,
     operation_thread::ShowFailure,
     query_target::{
         MissingIndex, NEW_INDEX_WAIT, NeededSource, QueryTarget, check_index_answers,
@@ -174,7 +180,7 @@ pub use crate::{
     },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,
-    subscription_progress::{StoredConnection, StoredProgress},
+    subscription_progress::{StoredConnection, StoredProgress, node_of_subscription},
     subscriptions::{
         LostPosition, NewSubscription, SubscriptionUpdate, lost_position, position_of,
     },

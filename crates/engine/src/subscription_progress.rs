@@ -7,14 +7,21 @@
 //! between does not end it. Invariant: such a change is applied before the worker's connection is stored, whose
 //! outcome shows it; every later change finds the worker.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cluster::Submission;
-use cluster_state::{Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome};
-use model::DatabaseId;
-use subscriptions::{Ended, Subscription, Worker};
+use cluster_state::{
+    Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionRecord,
+};
+use database::Database;
+use model::{DatabaseId, DatabaseRecord, Etag, NodeTag, NodeTask};
+use subscriptions::{Ended, Replicated, Subscription, Worker};
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{
+    engine::Engine,
+    error::EngineError,
+    replication::{DestinationKey, LinkState},
+};
 
 /// The connection of a worker on its way into the shared state.
 pub struct StoredConnection {
@@ -57,16 +64,18 @@ impl Engine {
     /// The cluster accepts no command.
     pub fn store_acknowledged(
         &self,
-        database: DatabaseId,
+        database: &Database,
         worker: &mut Worker,
         ticks: i64,
     ) -> Result<StoredProgress, EngineError> {
         let (id, version) = (worker.subscription().id(), worker.subscription().version());
-        worker.acknowledge(|position| {
+        let replicated = self.replicated(database)?;
+        worker.acknowledge(replicated, |position| {
             self.store_progress(SubscriptionCommand::Advance {
-                database,
+                database: database.record().topology_id,
                 id,
                 version,
+                node_tag: Some(self.node_tag().to_string()),
                 position,
                 acknowledged_ticks: Some(ticks),
             })
@@ -80,19 +89,42 @@ impl Engine {
     /// The cluster accepts no command.
     pub fn store_passed(
         &self,
-        database: DatabaseId,
+        database: &Database,
         worker: &Worker,
     ) -> Result<Option<StoredProgress>, EngineError> {
         let subscription = worker.subscription();
-        let Some(position) = subscription.position_to_store() else { return Ok(None) };
+        let replicated = self.replicated(database)?;
+        let Some(position) = subscription.position_to_store(replicated) else { return Ok(None) };
         let command = SubscriptionCommand::Advance {
-            database,
+            database: database.record().topology_id,
             id: subscription.id(),
             version: subscription.version(),
+            node_tag: Some(self.node_tag().to_string()),
             position,
             acknowledged_ticks: None,
         };
         self.store_progress(command).map(Some)
+    }
+
+    /// Up to where the other members of a database have what this node has written. One that is catching up counts, too,
+    /// because it may be a member in a moment.
+    fn replicated(&self, database: &Database) -> Result<Replicated, EngineError> {
+        let record = database.record();
+        let others = record.topology.nodes().filter(|node| *node != self.node_tag());
+        let others: BTreeSet<NodeTag> = others.collect();
+        if others.is_empty() {
+            return Ok(Replicated::ALONE);
+        }
+        let last = documents::progress(&database.read())?.last_etag;
+        let links = self.outgoing_links(&record);
+        let accepted = others.into_iter().filter_map(|node| {
+            let link = links.get(&DestinationKey::Member(node.to_string()));
+            let is_active = link.is_some_and(|(_, link)| link.state == LinkState::Active);
+            let counts = is_active || record.topology.members.contains(&node);
+            let accepted = link.and_then(|(_, link)| link.accepted);
+            counts.then(|| accepted.unwrap_or(Etag::ZERO))
+        });
+        Ok(Replicated { last, accepted: accepted.min().unwrap_or(Etag(u64::MAX)) })
     }
 
     fn store_progress(&self, command: SubscriptionCommand) -> Result<StoredProgress, EngineError> {
@@ -120,6 +152,19 @@ impl StoredConnection {
     }
 }
 
+/// The node whose workers a subscription takes; `None` while the one that it is pinned to is not a member.
+pub fn node_of_subscription(
+    database: &DatabaseRecord,
+    subscription: &SubscriptionRecord,
+) -> Option<NodeTag> {
+    database.topology.node_of_task(&NodeTask {
+        number: subscription.id,
+        mentor: subscription.settings.mentor_node.as_deref(),
+        is_pinned: subscription.settings.is_pinned,
+        last: subscription.node_tag.as_deref(),
+    })
+}
+
 fn ended_meanwhile(known: &Subscription, applied: Applied) -> Result<Option<Ended>, EngineError> {
     match applied.outcome {
         Outcome::Subscription(SubscriptionOutcome::Done(record)) => Ok(match () {
@@ -137,21 +182,26 @@ fn ended_meanwhile(known: &Subscription, applied: Applied) -> Result<Option<Ende
 }
 
 impl StoredProgress {
-    /// Waits until it is durable. Blocks.
+    /// Waits until it is durable; returns why the worker must end, if it was not stored because another node serves the
+    /// subscription. Blocks.
     ///
     /// # Errors
     /// It is unknown whether it was or will be stored.
-    pub fn wait(self) -> Result<(), EngineError> {
-        self.submission.wait()?;
-        Ok(())
+    pub fn wait(self) -> Result<Option<Ended>, EngineError> {
+        Ok(ended_elsewhere(&self.submission.wait()?))
     }
 
     /// As [`StoredProgress::wait`], without blocking.
     ///
     /// # Errors
     /// Those of [`StoredProgress::wait`].
-    pub async fn ready(self) -> Result<(), EngineError> {
-        self.submission.await?;
-        Ok(())
+    pub async fn ready(self) -> Result<Option<Ended>, EngineError> {
+        Ok(ended_elsewhere(&self.submission.await?))
     }
+}
+
+fn ended_elsewhere(applied: &Applied) -> Option<Ended> {
+    let is_elsewhere =
+        matches!(applied.outcome, Outcome::Subscription(SubscriptionOutcome::OtherNode));
+    is_elsewhere.then_some(Ended::OtherNode)
 }

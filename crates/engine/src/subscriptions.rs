@@ -8,11 +8,11 @@
 use std::fmt;
 
 use cluster_state::{
-    Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
-    SubscriptionRecord, SubscriptionSettings,
+    Applied, Command, Handover, Outcome, SubscriptionCommand, SubscriptionOutcome,
+    SubscriptionPosition, SubscriptionRecord, SubscriptionSettings,
 };
 use database::Database;
-use model::Etag;
+use model::{ChangeVector, DatabaseId, Etag};
 use query::LogQuery;
 use subscriptions::Ended;
 use wire::SubscriptionStart;
@@ -284,6 +284,7 @@ pub fn position_of(
 ) -> Result<Option<SubscriptionPosition>, EngineError> {
     let tx = database.read();
     let read_at = database.environment().point_of(&tx)?;
+    let reader = database.identity().database_id;
     let change_vector = match start {
         SubscriptionStart::Unspecified => return Ok(None),
         SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
@@ -296,16 +297,36 @@ pub fn position_of(
                 change_vector: last.change_vector().to_owned(),
                 unsettled: Vec::new(),
                 read_at,
+                handover: Some(Handover {
+                    reader,
+                    // What came after the last document is none.
+                    passed: documents::contained_with_transactions(&tx)?,
+                    passed_elsewhere: ChangeVector::empty(),
+                }),
             }));
         }
         SubscriptionStart::After(change_vector) => change_vector,
     };
     Ok(Some(SubscriptionPosition {
-        cursor: change_vector.etag_of(database.identity().database_id),
+        cursor: change_vector.etag_of(reader),
         change_vector: change_vector.as_str().to_owned(),
         unsettled: Vec::new(),
         read_at,
+        // A client says that it has everything up to there, whichever node wrote it.
+        handover: Some(Handover {
+            reader,
+            passed: change_vector.clone(),
+            passed_elsewhere: others_in(change_vector, reader),
+        }),
     }))
+}
+
+/// A vector, if it says something of other databases than this one.
+fn others_in(change_vector: &ChangeVector, own: DatabaseId) -> ChangeVector {
+    match change_vector.entries().any(|entry| entry.database_id != own) {
+        true => change_vector.clone(),
+        false => ChangeVector::empty(),
+    }
 }
 
 /// Whether a subscription must not continue at its position, because that was reached in a lost history of the
@@ -318,7 +339,7 @@ pub fn lost_position(
     database: &Database,
     subscription: &SubscriptionRecord,
 ) -> Result<Option<LostPosition>, EngineError> {
-    let position = &subscription.position;
+    let position = &subscription.position.on(database.identity().database_id);
     let mismatch = match &position.read_at {
         Some(point) => {
             let vouched = database.environment().vouches_for(point)?;

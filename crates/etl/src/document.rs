@@ -98,6 +98,8 @@ impl<T: Transaction> Transformer<'_, T> {
                     Ok(())
                 }
             }
+            // There are versions of it, and one of them, or another one, will be the document again.
+            LogEntry::DocumentTombstone(row) if row.is_of_conflict() => Ok(()),
             LogEntry::DocumentTombstone(row) => self.send_tombstone(row),
             LogEntry::AttachmentTombstone(row) => {
                 let Some(id) = self.put_before(row.lower_document_id(), etag)? else {
@@ -154,7 +156,7 @@ impl<T: Transaction> Transformer<'_, T> {
                 Ok(())
             }
             // No plan selects them.
-            LogEntry::Revision(_) | LogEntry::Attachment(_) => Ok(()),
+            LogEntry::Revision(_) | LogEntry::Attachment(_) | LogEntry::Conflict(_) => Ok(()),
         }
     }
 

@@ -222,9 +222,10 @@ impl<'t> SourceChange<'t> {
             LogEntry::DeletedRange(row) => {
                 Self::AllGone { keys: KeyRange::of_deleted(&row), etag: row.etag() }
             }
-            LogEntry::Revision(_) | LogEntry::Attachment(_) | LogEntry::AttachmentTombstone(_) => {
-                return None;
-            }
+            LogEntry::Revision(_)
+            | LogEntry::Attachment(_)
+            | LogEntry::AttachmentTombstone(_)
+            | LogEntry::Conflict(_) => return None,
         })
     }
 

@@ -81,7 +81,7 @@ pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_lock_mode::DatabaseLockMode;
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use database_record::{DatabaseRecord, RecordRequest};
-pub use database_topology::DatabaseTopology;
+pub use database_topology::{DatabaseTopology, NodeTask};
 pub use document_flags::DocumentFlags;
 pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use documents_compression::DocumentsCompression;

@@ -390,8 +390,11 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
             // A string that is too long for an id matches no document.
             if let Ok(id) = DocumentId::new(id)
                 && met.insert(id.clone())
-                && let Some(document) = documents::get(documents, &id)?
             {
+                let Some(document) = documents::get(documents, &id)? else {
+                    documents::require_no_conflict(documents, &id)?;
+                    continue;
+                };
                 memory.take(LOADED_BYTES + decompressed_bytes(&document))?;
                 found.push(document);
             }
@@ -545,7 +548,10 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
         // A string that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        let Some(document) = documents::get(self.sources.documents, &id)? else { return Ok(None) };
+        let Some(document) = documents::get(self.sources.documents, &id)? else {
+            documents::require_no_conflict(self.sources.documents, &id)?;
+            return Ok(None);
+        };
         self.memory.take(decompressed_bytes(&document))?;
         Ok(Some(loaded_document(&document, self.memory)?))
     }

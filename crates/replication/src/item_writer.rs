@@ -16,11 +16,13 @@
 //!                        when, ticks: i64
 //! ```
 //!
+//! Versions of a document in conflict are written as documents and tombstones.
+//!
 //! Rows are written as they are read, so that nothing is copied in between.
 
 use documents::{
-    AttachmentRow, AttachmentTombstoneRow, CounterRow, CounterTombstoneRow, DocumentError,
-    DocumentRow, RevisionRow, TombstoneRow,
+    AttachmentRow, AttachmentTombstoneRow, ConflictRow, CounterRow, CounterTombstoneRow,
+    DocumentError, DocumentRow, RevisionRow, TombstoneRow,
     time_series::{DeletedRangeRow, SegmentRow},
 };
 use model::DocumentFlags;
@@ -65,6 +67,21 @@ pub(crate) fn put_tombstone(payload: &mut Payload, row: &TombstoneRow<'_>, colle
         flags: row.flags(),
     };
     fields.put(payload);
+}
+
+pub(crate) fn put_conflict(payload: &mut Payload, row: &ConflictRow<'_>, collection: &str) {
+    let fields = VersionFields {
+        id: row.id(),
+        change_vector: row.change_vector(),
+        collection,
+        last_modified_ticks: row.last_modified_ticks(),
+        flags: row.flags(),
+    };
+    payload.byte(if row.body().is_some() { DOCUMENT } else { TOMBSTONE });
+    fields.put(payload);
+    if let Some(body) = row.body() {
+        payload.sequence(body.as_bytes());
+    }
 }
 
 pub(crate) fn put_revision(

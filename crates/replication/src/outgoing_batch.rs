@@ -12,7 +12,7 @@ use storage::{MemoryExhausted, MemoryShare, Transaction};
 use crate::{
     format::{MESSAGE_BYTES_MAX, Payload},
     item_writer::{
-        put_attachment, put_counter, put_deleted_attachment, put_deleted_counter,
+        put_attachment, put_conflict, put_counter, put_deleted_attachment, put_deleted_counter,
         put_deleted_range, put_document, put_revision, put_segment, put_tombstone,
     },
 };
@@ -137,10 +137,11 @@ pub(crate) fn read_batch<T: Transaction>(
 
 fn is_known(entry: &LogEntry<'_>, known: &ChangeVector) -> Result<bool, DocumentError> {
     let damaged = || DocumentError::Corrupt { detail: "a row has an impossible change vector" };
-    if let LogEntry::Revision(row) = entry
-        && is_of_conflict(row.flags())
-    {
-        return Ok(false);
+    match entry {
+        LogEntry::Revision(row) if is_of_conflict(row.flags()) => return Ok(false),
+        // It only tells readers here that the document is in conflict; its versions are sent.
+        LogEntry::DocumentTombstone(row) if row.is_of_conflict() => return Ok(true),
+        _ => {}
     }
     let version: ChangeVector = match entry.change_vector() {
         Cow::Borrowed(text) => text.parse().map_err(|_| damaged())?,
@@ -196,6 +197,9 @@ impl<T: Transaction> ItemWriter<'_, T> {
             }
             LogEntry::DeletedRange(row) => {
                 put_deleted_range(items, row, self.collection(row.collection_number())?);
+            }
+            LogEntry::Conflict(row) => {
+                put_conflict(items, row, self.collection(row.collection_number())?);
             }
         }
         batch.count += 1;

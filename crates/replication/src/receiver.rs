@@ -86,8 +86,15 @@ fn answer_batch(
         return Ok(Answered::Reply(Reply::Missing(missing)));
     }
     let Batch { source, after, last_etag, complete, contents, items } = batch;
-    let received =
-        ReceivedBatch { source, after, last_etag, items, contents: Vec::new(), complete };
+    let received = ReceivedBatch {
+        source,
+        after,
+        last_etag,
+        items,
+        contents: Vec::new(),
+        complete,
+        keeps_conflicts: false,
+    };
     Ok(Answered::Store(Box::new(received), contents))
 }
 

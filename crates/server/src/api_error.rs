@@ -278,6 +278,11 @@ fn document_error(error: &DocumentError) -> ProtocolError {
             let fields = ConcurrencyFields { id, expected, actual };
             return ProtocolError::concurrency(message.clone(), fields);
         }
+        DocumentError::Conflict { id, largest_etag } => {
+            let mut error = ProtocolError::new(ErrorKind::DocumentConflict, message);
+            error.fields = ErrorFields::Conflict(id.clone(), largest_etag.0);
+            return error;
+        }
         DocumentError::CollectionMismatch { .. } => ErrorKind::CollectionMismatch,
         DocumentError::DocumentMissing { .. } => ErrorKind::DocumentDoesNotExist,
         DocumentError::AttachmentMissing { .. } => ErrorKind::AttachmentDoesNotExist,

@@ -9,9 +9,9 @@ use ::security::Requirement::{
 use crate::{
     handlers::{
         admin_console, api_keys, attachments, backups, bulk_docs, bulk_insert, certificates,
-        changes, chosen_revisions, cluster_nodes, collection_views, compaction, compare_exchange,
-        configuration, connection_strings, counters, custom_code, dashboards,
-        database_administration, databases, debug, delete_by_query, documents,
+        changes, chosen_revisions, cluster_debug, cluster_nodes, collection_views, compaction,
+        compare_exchange, configuration, conflicts, connection_strings, counters, custom_code,
+        dashboards, database_administration, databases, debug, delete_by_query, documents,
         documents_compression, etl, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
         indexes, io_metrics, log_download, logs, memory, metrics, migration, monitoring, multi_get,
@@ -61,6 +61,20 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/cluster/bootstrap"                ClusterAdmin  Ignored  Inline(cluster_nodes::bootstrap);
     "PUT"    "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::add);
     "DELETE" "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::remove);
+    "GET"    "/admin/cluster/log"                      ClusterAdmin  Ignored  Inline(cluster_debug::log);
+    "GET"    "/admin/cluster/log/entry"                ClusterAdmin  Ignored  Inline(cluster_debug::log_entry);
+    "GET"    "/admin/cluster/maintenance-stats"        ClusterAdmin  Ignored  Waiting(cluster_debug::maintenance);
+    "GET"    "/admin/cluster/observer/decisions"       Operator      Ignored  Inline(cluster_debug::decisions);
+    "POST"   "/admin/cluster/observer/suspend"         Operator      Ignored  Inline(cluster_debug::suspend);
+    "POST"   "/admin/cluster/reelect"                  ClusterAdmin  Ignored  Waiting(cluster_debug::reelect);
+    "POST"   "/admin/cluster/timeout"                  ClusterAdmin  Ignored  Inline(cluster_debug::timeout);
+    "GET"    "/admin/debug/node/clear-http-clients-pool" Operator    Ignored  Inline(cluster_debug::clear_clients);
+    "GET"    "/admin/debug/node/engine-logs"           Operator      Ignored  Inline(cluster_debug::engine_logs);
+    "GET"    "/admin/debug/node/ping"                  Operator      Ignored  Waiting(cluster_debug::ping);
+    "GET"    "/admin/debug/node/remote-connections"    Operator      Ignored  Inline(cluster_debug::remote_connections);
+    "GET"    "/admin/debug/node/state-change-history"  Operator      Ignored  Inline(cluster_debug::state_history);
+    "GET"    "/databases/*/admin/debug/cluster/txinfo" DatabaseAdmin Ignored  Inline(cluster_debug::pending_transactions);
+    "POST"   "/admin/databases/dynamic-node-distribution" Operator   Ignored  Waiting(database_administration::set_dynamic_nodes);
     "POST"   "/admin/cluster/promote"                  ClusterAdmin  Ignored  Waiting(cluster_nodes::promote);
     "POST"   "/admin/cluster/demote"                   ClusterAdmin  Ignored  Waiting(cluster_nodes::demote);
     "GET"    "/topology"                               ValidUser     Ignored  Inline(databases::topology);
@@ -293,7 +307,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/revisions/size"             Read          Ignored  Inline(revisions::size);
     "GET"    "/databases/*/revisions/bin"              Read          Ignored  Blocking(revisions::bin);
     "GET"    "/databases/*/revisions/difference"       Read          Ignored  Blocking(revisions::difference);
-    "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Inline(revisions::resolved);
+    "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Blocking(revisions::resolved);
     "GET"    "/databases/*/debug/documents/huge"       Read          Ignored  Inline(documents::huge);
     "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Blocking(revisions::log);
     "GET"    "/databases/*/revisions/config"           Read          Ignored  Inline(revision_changes::configuration);
@@ -309,8 +323,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/admin/refresh/config"       DatabaseAdmin Whole    Waiting(retention::configure_refresh);
     "GET"    "/databases/*/data-archival/config"       Read          Ignored  Inline(retention::archival);
     "POST"   "/databases/*/admin/data-archival/config" DatabaseAdmin Whole    Waiting(retention::configure_archival);
-    "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Inline(replication::conflicts);
-    "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(replication::conflict_solver);
+    "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Inline(conflicts::list);
+    "POST"   "/admin/replication/conflicts/solver"     Operator      Whole    Waiting(conflicts::configure);
+    "GET"    "/databases/*/studio-tasks/suggest-conflict-resolution" Read     Ignored Inline(conflicts::suggest);
+    "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(conflicts::solver);
     "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
     "GET"    "/databases/*/replication/tombstones"     Read          Ignored  Blocking(replication::tombstones);

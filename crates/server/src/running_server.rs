@@ -271,6 +271,7 @@ async fn follow_etl(state: Arc<ServerState>) {
             engine.follow_etl();
             engine.follow_database_groups();
             engine.follow_replication();
+            engine.resolve_conflicts();
         });
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking for ETL tasks and links of replication failed");

@@ -9,6 +9,7 @@
 //! | `worker_session` | a subscription worker, from its options to its end |
 //! | `working` | an admitted worker: its turn, and what it waits for |
 //! | `batches` | the batches sent to it |
+//! | `placement` | which node serves a subscription, and what workers elsewhere are told |
 //! | `received` | messages of its client |
 //! | `session_end` | how the session ends, and the last message to the client |
 //! | `wake` | how a session waits for changes |
@@ -17,6 +18,7 @@ mod batches;
 mod connection;
 mod messages;
 mod negotiation;
+mod placement;
 mod received;
 mod session_end;
 mod wake;

@@ -668,6 +668,25 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .per_database(),
     Key::active(
+        "Cluster.TimeBeforeMovingToRehabInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 86_400 },
+        Some("15"),
+        "A member of a database that has not answered for so long is set aside, and another one does what it did.",
+    ),
+    Key::active(
+        "Cluster.TimeBeforeAddingReplicaInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 31_536_000 },
+        Some("900"),
+        "A node that has not answered for so long is replaced by another one in databases whose nodes are distributed \
+         dynamically.",
+    ),
+    Key::active(
+        "Cluster.HardDeleteOnReplacement",
+        ValueType::Bool,
+        Some("true"),
+        "Whether a node that was replaced removes the files of the database when it comes back.",
+    ),
+    Key::active(
         "Tombstones.CleanupIntervalInMin",
         ValueType::Duration { unit: TimeUnit::Minutes, min: 1, max: 1_000_000 },
         Some("5"),

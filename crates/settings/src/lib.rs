@@ -47,8 +47,8 @@ pub use crate::security_settings::{
     ProgramSettings, SecuritySettings,
 };
 pub use crate::settings::{
-    ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits, HttpSettings,
-    LogSettings, MemorySettings, ServerLimits, Settings, SnapshotSettings,
+    ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits, GroupSettings,
+    HttpSettings, LogSettings, MemorySettings, ServerLimits, Settings, SnapshotSettings,
 };
 pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;

@@ -49,6 +49,8 @@ pub struct Settings {
     pub parent_process_ids: Vec<u32>,
     /// How HTTP is spoken.
     pub http: HttpSettings,
+    /// How the nodes of databases are watched.
+    pub groups: GroupSettings,
     /// Limits of the clients that watch.
     pub changes: ChangesSettings,
     /// What is logged, and where.
@@ -280,6 +282,7 @@ impl Settings {
             server: ServerLimits::pick(values),
             parent_process_ids: parent_process_ids(values),
             http: HttpSettings::pick(values),
+            groups: GroupSettings::pick(values),
             changes: ChangesSettings::pick(values),
             logs: LogSettings::pick(values),
             snapshots: SnapshotSettings::pick(values),
@@ -301,6 +304,27 @@ impl ServerLimits {
             shutdown_timeout: values.duration("Server.ShutdownTimeoutInSec"),
             database_load_wait_max: values
                 .duration("Server.MaxTimeForTaskToWaitForDatabaseToLoadInSec"),
+        }
+    }
+}
+
+/// How the nodes of databases are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// A member that has not answered for so long is set aside.
+    pub silence_max: Duration,
+    /// A node that has not answered for so long is replaced.
+    pub absence_max: Duration,
+    /// Whether a node that was replaced removes its files.
+    pub removes_replaced: bool,
+}
+
+impl GroupSettings {
+    fn pick(values: &mut Picker) -> GroupSettings {
+        GroupSettings {
+            silence_max: values.duration("Cluster.TimeBeforeMovingToRehabInSec"),
+            absence_max: values.duration("Cluster.TimeBeforeAddingReplicaInSec"),
+            removes_replaced: values.bool("Cluster.HardDeleteOnReplacement"),
         }
     }
 }

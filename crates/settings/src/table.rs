@@ -198,13 +198,16 @@ mod tests {
     }
 
     #[test]
-    fn only_three_families_hold_keys_that_are_read() {
+    fn only_four_families_hold_keys_that_are_read() {
         // RavenDB has so many keys that a mistake in one must not keep a server from starting; it
         // causes a warning with the nearest name.
         for key in ACTIVE {
             let family = find_family(key.name).map(|family| family.prefix);
             assert!(
-                matches!(family, None | Some("Indexing." | "PerformanceHints." | "Studio.")),
+                matches!(
+                    family,
+                    None | Some("Cluster." | "Indexing." | "PerformanceHints." | "Studio.")
+                ),
                 "{}",
                 key.name
             );

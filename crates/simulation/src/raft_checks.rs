@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, hash::Hasher};
 
-use cluster::{Inspection, LoggedEntry};
+use cluster::{InspectedEntry, Inspection};
 
 /// What was seen of the nodes so far.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl RaftChecks {
         node: usize,
         term: u64,
         seen: &Inspection,
-        log: &[LoggedEntry],
+        log: &[InspectedEntry],
     ) -> Result<(), String> {
         let leader = *self.leaders.entry(term).or_insert(node);
         if leader != node {
@@ -121,10 +121,10 @@ impl RaftChecks {
         &mut self,
         node: usize,
         seen: &Inspection,
-        log: &[LoggedEntry],
+        log: &[InspectedEntry],
     ) -> Result<(), String> {
         let mut before = seen.purged;
-        for LoggedEntry { index, term, bytes } in log {
+        for InspectedEntry { index, term, bytes } in log {
             if let Some((earlier, _)) = before
                 && earlier + 1 != *index
             {
@@ -151,7 +151,7 @@ impl RaftChecks {
         &mut self,
         node: usize,
         seen: &Inspection,
-        log: &[LoggedEntry],
+        log: &[InspectedEntry],
     ) -> Result<(), String> {
         let Some((applied, term)) = seen.applied else { return Ok(()) };
         let logged = log.iter().take_while(|entry| entry.index <= applied);

@@ -109,7 +109,8 @@ impl<'t> Change<'t> {
             | LogEntry::Counter(_)
             | LogEntry::CounterTombstone(_)
             | LogEntry::Segment(_)
-            | LogEntry::DeletedRange(_)) => Change::Other(other.etag()),
+            | LogEntry::DeletedRange(_)
+            | LogEntry::Conflict(_)) => Change::Other(other.etag()),
         }
     }
 
@@ -234,6 +235,8 @@ pub(crate) fn read_piece(
         return Ok(Piece { documents: 0, is_last: true });
     }
     work.note_read(at);
+    let end = documents::progress(tx)?.last_etag;
+    note_end(&mut work, tx, end)?;
     let before = worker.batch.documents;
     let start = out.bytes.len();
     let mut reading =
@@ -247,6 +250,15 @@ pub(crate) fn read_piece(
     let documents = worker.batch.documents - before;
     worker.activity().documents_read(documents as u64, bytes as u64);
     Ok(Piece { documents, is_last })
+}
+
+/// Notes what the database has when the log is read, for other nodes.
+fn note_end(work: &mut Work, tx: &impl Transaction, end: Etag) -> Result<(), ReadError> {
+    let identity = documents::database_identity(tx)?;
+    if work.marks.needs_mark((identity.database_id, identity.node_tag), end) {
+        work.marks.mark(end, documents::contained_with_transactions(tx)?);
+    }
+    Ok(())
 }
 
 struct Reading<'r, T> {
@@ -288,7 +300,9 @@ impl<T: Transaction> Reading<'_, T> {
             }
             let change = change?;
             let etag = change.etag();
-            let Some(document) = change.document() else {
+            let document = change.document();
+            let is_passed = self.work.marks.is_passed_elsewhere(change.change_vector());
+            let Some(document) = document.filter(|_| !is_passed) else {
                 self.work.progress.advance(etag);
                 continue;
             };
@@ -310,6 +324,7 @@ impl<T: Transaction> Reading<'_, T> {
             last_vector.push_str(change.change_vector());
         }
         self.work.looked_until = last_etag(tx, self.query)?;
+        self.work.passed_until = documents::progress(tx)?.last_etag;
         Ok(true)
     }
 

@@ -15,6 +15,8 @@ pub enum Ended {
     Moved,
     /// Another worker took over.
     TakenOver,
+    /// Another node serves the subscription.
+    OtherNode,
     /// The database was closed or deleted.
     DatabaseClosed,
 }
@@ -29,6 +31,7 @@ impl Ended {
             Ended::QueryChanged => "The query was modified",
             Ended::Moved => "The position was modified",
             Ended::TakenOver => "Closed by TakeOver",
+            Ended::OtherNode => "Another node serves the subscription",
             Ended::DatabaseClosed => "The database was closed",
         }
     }

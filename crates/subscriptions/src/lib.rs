@@ -8,6 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `progress` | which changes are settled, and which are held by which worker |
+//! | `handover` | what another node may take as passed when it takes over |
 //! | `holders` | which workers may hold a subscription: their strategies |
 //! | `subscription` | one subscription with its workers and its position |
 //! | `batch_reader` | reading a piece of a batch from a snapshot, as protocol messages |
@@ -23,6 +24,7 @@
 mod activity;
 mod batch_reader;
 mod ended;
+mod handover;
 mod holders;
 mod preview;
 mod progress;
@@ -38,6 +40,7 @@ pub use activity::{
 };
 pub use batch_reader::{BATCH_BYTES_MAX, ReadError, changes_behind};
 pub use ended::Ended;
+pub use handover::Replicated;
 pub use holders::{Occupied, Strategy};
 pub use preview::preview;
 pub use progress::WorkerNumber;

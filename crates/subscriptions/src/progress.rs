@@ -72,6 +72,11 @@ impl Progress {
         self.listed.keys().copied().collect()
     }
 
+    /// The first change that is not settled.
+    pub(crate) fn first_unsettled(&self) -> Option<Etag> {
+        self.listed.keys().next().copied()
+    }
+
     pub(crate) fn has_unsettled(&self) -> bool {
         !self.listed.is_empty()
     }

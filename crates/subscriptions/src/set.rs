@@ -36,6 +36,8 @@ pub struct StoredSubscription<'s> {
     pub version: u64,
     /// The stored position from which its workers continue.
     pub position: &'s SubscriptionPosition,
+    /// Whether workers were last on another node, so that what is known here is outdated.
+    pub is_taken_over: bool,
 }
 
 /// Called when [`SubscriptionSet::look`] should be called.
@@ -96,10 +98,13 @@ impl SubscriptionSet {
 
     fn subscription(&self, stored: &StoredSubscription<'_>) -> Arc<Subscription> {
         let mut subscriptions = self.lock();
-        if let Some(known) = subscriptions.get(&stored.id)
-            && stored.version <= known.version()
-        {
-            return Arc::clone(known);
+        if let Some(known) = subscriptions.get(&stored.id) {
+            if !stored.is_taken_over && stored.version <= known.version() {
+                return Arc::clone(known);
+            }
+            if stored.is_taken_over {
+                known.end(&Ended::OtherNode, |_| true);
+            }
         }
         let query = (stored.query_text, Arc::clone(&stored.query));
         let made =

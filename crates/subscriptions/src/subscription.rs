@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster_state::SubscriptionPosition;
+use cluster_state::{Handover, SubscriptionPosition};
 use model::Etag;
 use query::LogQuery;
 use storage::HistoryPoint;
@@ -13,6 +13,7 @@ use storage::HistoryPoint;
 use crate::{
     activity::PastConnections,
     ended::Ended,
+    handover::{Marks, Replicated},
     holders::{Admission, Holders, Occupied, Strategy},
     progress::{Progress, WorkerNumber},
     worker::WorkerShared,
@@ -43,6 +44,10 @@ pub(crate) struct Work {
     pub(crate) read_at: Option<HistoryPoint>,
     /// The query selects nothing between the cursor and this etag.
     pub(crate) looked_until: Etag,
+    /// The same, up to the end of the log when it was last read to the end.
+    pub(crate) passed_until: Etag,
+    /// What another node may take as passed.
+    pub(crate) marks: Marks,
     pub(crate) holders: Holders,
     pub(crate) workers: HashMap<WorkerNumber, Arc<WorkerShared>>,
     pub(crate) next_number: WorkerNumber,
@@ -50,6 +55,8 @@ pub(crate) struct Work {
     pub(crate) stored: Etag,
     /// Whether unsettled changes were stored with it.
     pub(crate) stored_unsettled: bool,
+    /// What was stored with it for other nodes.
+    pub(crate) stored_handover: Option<Handover>,
 }
 
 impl Subscription {
@@ -71,11 +78,14 @@ impl Subscription {
                 change_vector: position.change_vector.clone(),
                 read_at: position.read_at,
                 looked_until: position.cursor,
+                passed_until: position.cursor,
+                marks: Marks::of(position.handover.as_ref()),
                 holders: Holders::default(),
                 workers: HashMap::new(),
                 next_number: 1,
                 stored: position.cursor,
                 stored_unsettled: !position.unsettled.is_empty(),
+                stored_handover: position.handover.clone(),
             }),
             past: Mutex::default(),
         }
@@ -121,15 +131,18 @@ impl Subscription {
     }
 
     /// The position to store when no worker holds anything and it has moved since it was last
-    /// stored: past changes that the query does not match.
-    pub fn position_to_store(&self) -> Option<SubscriptionPosition> {
+    /// stored: past changes that the query does not match, or for other nodes, which have more by now.
+    pub fn position_to_store(&self, replicated: Replicated) -> Option<SubscriptionPosition> {
         let mut work = self.lock();
-        let cursor = work.progress.cursor();
-        let is_stored = cursor <= work.stored && !work.stored_unsettled;
-        if work.progress.has_unsettled() || is_stored {
+        if work.progress.has_unsettled() {
             return None;
         }
-        Some(work.store_position())
+        work.note_passed(replicated);
+        let has_moved = work.stored < work.progress.cursor() || work.stored_unsettled;
+        if !has_moved && work.stored_handover == work.marks.handover() {
+            return None;
+        }
+        Some(work.store_position(replicated))
     }
 
     /// Its current workers, in the order in which they connected.
@@ -157,17 +170,28 @@ impl Subscription {
 }
 
 impl Work {
+    /// Takes over what other nodes may take as passed now.
+    fn note_passed(&mut self, replicated: Replicated) {
+        let up_to = match self.progress.first_unsettled() {
+            Some(first) => Etag(first.0.saturating_sub(1)),
+            None => self.progress.cursor().max(self.passed_until),
+        };
+        self.marks.note_passed(up_to, replicated);
+    }
+
     /// The position, which is about to be stored.
-    pub(crate) fn store_position(&mut self) -> SubscriptionPosition {
+    pub(crate) fn store_position(&mut self, replicated: Replicated) -> SubscriptionPosition {
+        self.note_passed(replicated);
         let unsettled = self.progress.unsettled();
         self.stored = self.progress.cursor();
         self.stored_unsettled = !unsettled.is_empty();
-        let change_vector = self.change_vector.clone();
+        self.stored_handover = self.marks.handover();
         SubscriptionPosition {
             cursor: self.stored,
-            change_vector,
+            change_vector: self.change_vector.clone(),
             unsettled,
             read_at: self.read_at,
+            handover: self.stored_handover.clone(),
         }
     }
 

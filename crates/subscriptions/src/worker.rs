@@ -15,6 +15,7 @@ use crate::{
     activity::{ConnectionActivity, ConnectionFacts, IncludesFacts},
     batch_reader::{self, ReadError},
     ended::Ended,
+    handover::Replicated,
     holders::Strategy,
     progress::WorkerNumber,
     set::SubscriptionSet,
@@ -236,7 +237,11 @@ impl Worker {
 
     /// Acknowledges the batch. The position must be stored before the worker is sent the
     /// confirmation; `store` is called under the lock, so that positions are stored in order.
-    pub fn acknowledge<R>(&mut self, store: impl FnOnce(SubscriptionPosition) -> R) -> R {
+    pub fn acknowledge<R>(
+        &mut self,
+        replicated: Replicated,
+        store: impl FnOnce(SubscriptionPosition) -> R,
+    ) -> R {
         let mut work = self.subscription.lock();
         let settled = std::mem::take(&mut *self.shared.held());
         settled.iter().for_each(|etag| work.progress.remove(*etag));
@@ -244,7 +249,7 @@ impl Worker {
             work.wake_all();
         }
         self.batch = BatchSoFar::default();
-        store(work.store_position())
+        store(work.store_position(replicated))
     }
 }
 

@@ -156,8 +156,10 @@ impl Naive {
             Command::ClusterDocuments(_) => unreachable!("histories have no cluster"),
             // How documents are stored is not visible.
             Command::Import(_) => unreachable!("histories have no imports"),
-            Command::Receive(_) => unreachable!("histories have one database"),
-            Command::AddDictionary(_) => Ok(()),
+            Command::Receive(_) | Command::ResolveConflict { .. } => {
+                unreachable!("histories have one database")
+            }
+            Command::AddDictionary(_) | Command::ForgetTransactions(_) => Ok(()),
         }
     }
 

@@ -35,6 +35,8 @@ pub enum ErrorFields {
     Violations(Vec<ConcurrencyViolation>),
     /// `FailImmediately`: the client must not try another node.
     FailImmediately,
+    /// For a document in conflict: its id, and the largest etag of its versions.
+    Conflict(String, u64),
 }
 
 /// The properties of a concurrency error.
@@ -150,6 +152,11 @@ impl ProtocolError {
             ErrorFields::None => {}
             ErrorFields::FailImmediately => out.extend_from_slice(b",\"FailImmediately\":true"),
             ErrorFields::Concurrency(fields) => fields.write(out),
+            ErrorFields::Conflict(id, largest_etag) => {
+                out.extend_from_slice(b",\"DocId\":");
+                write_json_string(id, out);
+                out.extend_from_slice(format!(",\"LargestEtag\":{largest_etag}").as_bytes());
+            }
             ErrorFields::Violations(violations) => write_violations(violations, out),
         }
         out.push(b'}');

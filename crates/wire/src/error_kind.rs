@@ -49,6 +49,8 @@ kinds! {
     SnapshotEnded = 412 "Raven.Client.Exceptions.RavenException";
     /// The log no longer has the deletions after the position from which to continue.
     PositionGone = 410 "Raven.Client.Exceptions.RavenException";
+    /// The document is in conflict, so there is none to read.
+    DocumentConflict = 409 "Raven.Client.Exceptions.Documents.DocumentConflictException";
     /// Optimistic concurrency: the document does not have the expected change vector.
     Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
     /// Optimistic concurrency: the database record does not have the expected version.
@@ -138,6 +140,9 @@ kinds! {
     /// The worker must not continue.
     SubscriptionClosed = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
+    /// Another node serves the subscription.
+    SubscriptionDoesNotBelongToNode = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotBelongToNodeException";
     /// The subscription does not allow this worker in its current state.
     SubscriptionInvalidState = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";

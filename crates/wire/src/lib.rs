@@ -37,6 +37,7 @@ mod bulk_docs_body;
 mod bulk_insert_element;
 mod client_configuration;
 mod command_properties;
+mod conflict_solver;
 mod connection_string;
 mod counters_body;
 mod csharp_class;
@@ -103,6 +104,7 @@ pub use crate::{
     bulk_docs_body::{BatchBody, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{ClientConfiguration, read_client_configuration},
+    conflict_solver::{ConflictSolver, read_conflict_solver},
     connection_string::{ConnectionString, ConnectionStringKind, RavenConnectionString},
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// `/build/version`, also part of other answers.
 #[derive(Serialize, Clone, Debug)]
@@ -105,7 +106,7 @@ pub struct ClusterTopologyAnswer {
     pub current_term: u64,
     pub node_license_details: BTreeMap<String, NodeLicenseDetails>,
     pub last_state_change_reason: String,
-    pub status: BTreeMap<String, String>,
+    pub status: BTreeMap<String, Value>,
 }
 
 /// The nodes of the cluster by tag.

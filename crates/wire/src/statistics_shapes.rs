@@ -19,6 +19,10 @@ pub struct DatabaseStatistics {
     pub attachments_count: u64,
     /// Distinct contents of attachments.
     pub contents_count: u64,
+    /// Documents in conflict.
+    pub conflicted_documents: u64,
+    /// Versions of documents in conflict.
+    pub conflicts_count: u64,
     /// Documents that have counters.
     pub counted_documents: u64,
     /// Segments of time series.
@@ -81,7 +85,8 @@ impl DatabaseStatistics {
             "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
             "CountOfRevisionDocuments": self.revisions_count.unwrap_or(0),
             "CountOfTombstones": self.tombstones_count,
-            "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0,
+            "CountOfDocumentsConflicts": self.conflicted_documents,
+            "CountOfConflicts": self.conflicts_count,
             "CountOfAttachments": self.attachments_count,
             "CountOfCounterEntries": self.counted_documents,
             "CountOfTimeSeriesSegments": self.time_series_segments_count,
@@ -105,8 +110,9 @@ impl DatabaseStatistics {
             answer.insert("CountOfRevisionDocuments".into(), count.into());
         }
         let Value::Object(numbers) = json!({
-            "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
-            "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count,
+            "CountOfTombstones": self.tombstones_count,
+            "CountOfDocumentsConflicts": self.conflicted_documents,
+            "CountOfConflicts": self.conflicts_count, "CountOfAttachments": self.attachments_count,
             "CountOfCounterEntries": self.counted_documents,
             "CountOfTimeSeriesSegments": self.time_series_segments_count, "CountOfUniqueAttachments": self.contents_count,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
@@ -137,17 +143,17 @@ pub struct CollectionStatistics {
     pub revisions_bytes: u64,
 }
 
-/// `/collections/stats`.
-pub fn collections_answer(collections: &[CollectionStatistics]) -> Value {
+/// `/collections/stats`. `conflicts` is the number of documents in conflict.
+pub fn collections_answer(collections: &[CollectionStatistics], conflicts: u64) -> Value {
     let counts = collections.iter().map(|one| (one.name.clone(), one.documents_count.into()));
     json!({
-        "CountOfDocuments": total(collections), "CountOfConflicts": 0,
+        "CountOfDocuments": total(collections), "CountOfConflicts": conflicts,
         "Collections": counts.collect::<Map<String, Value>>()
     })
 }
 
 /// `/collections/stats/detailed`.
-pub fn detailed_collections_answer(collections: &[CollectionStatistics]) -> Value {
+pub fn detailed_collections_answer(collections: &[CollectionStatistics], conflicts: u64) -> Value {
     let details = collections.iter().map(|one| {
         let all = one.documents_bytes + one.tombstones_bytes + one.revisions_bytes;
         let detail = json!({
@@ -159,7 +165,7 @@ pub fn detailed_collections_answer(collections: &[CollectionStatistics]) -> Valu
         (one.name.clone(), detail)
     });
     json!({
-        "CountOfDocuments": total(collections), "CountOfConflicts": 0,
+        "CountOfDocuments": total(collections), "CountOfConflicts": conflicts,
         "Collections": details.collect::<Map<String, Value>>()
     })
 }
@@ -183,11 +189,11 @@ mod tests {
         };
         let (users, empty) = (of("Users", 2, 1024), of("@empty", 7, 0));
         assert_eq!(
-            collections_answer(&[users.clone(), empty]),
-            json!({"CountOfDocuments": 9, "CountOfConflicts": 0,
+            collections_answer(&[users.clone(), empty], 3),
+            json!({"CountOfDocuments": 9, "CountOfConflicts": 3,
                 "Collections": {"Users": 2, "@empty": 7}})
         );
-        let detailed = detailed_collections_answer(&[users]);
+        let detailed = detailed_collections_answer(&[users], 0);
         let users = &detailed["Collections"]["Users"];
         assert_eq!(users["Size"]["HumaneSize"], "2 KBytes");
         assert_eq!(users["DocumentsSize"]["SizeInBytes"], 1024);

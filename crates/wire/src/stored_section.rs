@@ -16,6 +16,8 @@ pub enum SectionKind {
     Compression,
     /// Which revisions of conflicts are kept.
     ConflictRevisions,
+    /// How conflicts are resolved.
+    ConflictSolver,
     /// How documents expire, or are refreshed or archived.
     Retention(RetentionKind),
     /// Which revisions of documents are kept.
@@ -35,6 +37,7 @@ impl SectionKind {
             SectionKind::Client => "Client",
             SectionKind::Compression => "DocumentsCompression",
             SectionKind::ConflictRevisions => "RevisionsForConflicts",
+            SectionKind::ConflictSolver => "ConflictSolverConfig",
             SectionKind::Retention(kind) => kind.property(),
             SectionKind::Revisions => "Revisions",
             SectionKind::Settings => "Settings",

@@ -213,7 +213,7 @@ pub fn accepted() -> Vec<u8> {
 }
 
 /// The status of a worker's connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionStatus {
     /// Another worker holds the subscription.
     InUse,
@@ -226,22 +226,43 @@ pub enum ConnectionStatus {
     NotFound,
     /// The subscription does not allow this worker.
     Invalid,
+    /// Another node serves the subscription.
+    Redirect {
+        /// Which one; `None` if nobody does now.
+        to: Option<String>,
+        /// This one.
+        from: String,
+        /// What each node is to the subscription: names and texts.
+        reasons: Vec<(String, String)>,
+    },
 }
 
 /// The message for a worker that may not begin, or not continue.
 pub fn refused(status: ConnectionStatus, error: &ProtocolError) -> Vec<u8> {
-    let name = match status {
+    let name = match &status {
         ConnectionStatus::InUse => "InUse",
         ConnectionStatus::Closed { .. } => "Closed",
         ConnectionStatus::NotFound => "NotFound",
         ConnectionStatus::Invalid => "Invalid",
+        ConnectionStatus::Redirect { .. } => "Redirect",
     };
     let mut body = json!({
         "Type": "ConnectionStatus", "Status": name, "Message": error.message,
         "Exception": error.full_text()
     });
-    if let ConnectionStatus::Closed { can_reconnect } = status {
-        body["Data"] = json!({"CanReconnect": can_reconnect});
+    match status {
+        ConnectionStatus::Closed { can_reconnect } => {
+            body["Data"] = json!({"CanReconnect": can_reconnect});
+        }
+        ConnectionStatus::Redirect { to, from, reasons } => {
+            let reasons: Vec<Value> =
+                reasons.into_iter().map(|(name, text)| json!({name: text})).collect();
+            body["Data"] = json!({
+                "RedirectedTag": to, "CurrentTag": from, "RegisterConnectionDurationInTicks": null,
+                "Reasons": reasons
+            });
+        }
+        ConnectionStatus::InUse | ConnectionStatus::NotFound | ConnectionStatus::Invalid => {}
     }
     message(&body)
 }

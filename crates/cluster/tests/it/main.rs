@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod compare_exchange;
+mod executed;
 mod machine;
 mod nodes;
 mod power_cuts;

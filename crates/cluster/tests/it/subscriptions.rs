@@ -1,9 +1,10 @@
 //! Changes of subscriptions that are decided on a record.
 
 use cluster_state::{
-    Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
+    Command, Handover, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
     SubscriptionRecord, SubscriptionSettings,
 };
+use model::{ChangeVector, DatabaseId, Etag};
 use platform::Platform;
 
 use crate::{DATABASE, Home};
@@ -101,4 +102,41 @@ fn progress_is_no_other_version_and_a_subscription_of_the_same_number_is_one() {
     };
     done(submit(&home, again, None));
     assert_eq!(submit(&home, pin, None), SubscriptionOutcome::OtherVersion);
+}
+
+#[test]
+fn what_a_worker_acknowledges_after_another_one_connected_elsewhere_is_ignored() {
+    let home = Home::open(&Platform::memory());
+    let record = create(&home);
+    let (database, id, version) = (DATABASE, record.id, record.version);
+    let connect = |tag: &str| SubscriptionCommand::Connect {
+        database,
+        id,
+        node_tag: tag.to_owned(),
+        ticks: 1,
+    };
+    let advance = |tag: &str, reader: u8, cursor: u64| {
+        let handover = Handover {
+            reader: DatabaseId([reader; 16]),
+            passed: ChangeVector::empty(),
+            passed_elsewhere: ChangeVector::empty(),
+        };
+        let (cursor, handover) = (Etag(cursor), Some(handover));
+        SubscriptionCommand::Advance {
+            database,
+            id,
+            version,
+            node_tag: Some(tag.to_owned()),
+            position: SubscriptionPosition { cursor, handover, ..Default::default() },
+            acknowledged_ticks: Some(2),
+        }
+    };
+    done(submit(&home, connect("A"), None));
+    done(submit(&home, advance("A", 1, 9), None));
+    assert_eq!(submit(&home, advance("A", 1, 8), None), SubscriptionOutcome::Outdated);
+    done(submit(&home, connect("B"), None));
+    assert_eq!(submit(&home, advance("A", 1, 10), None), SubscriptionOutcome::OtherNode);
+    // The etags of another node are others.
+    done(submit(&home, advance("B", 2, 3), None));
+    assert_eq!(stored(&home, id).position.cursor, Etag(3));
 }

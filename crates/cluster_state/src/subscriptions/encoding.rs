@@ -1,13 +1,13 @@
 //! The encoding of subscriptions and of their changes: in the log, in rows and in outcomes.
 
-use model::{DatabaseId, Etag};
+use model::{ChangeVector, DatabaseId, Etag};
 use storage::HistoryPoint;
 
 use crate::{
     encoding::{Decoder, Encoder, Malformed},
     subscriptions::{
-        SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,
-        SubscriptionSettings,
+        Handover, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
+        SubscriptionRecord, SubscriptionSettings,
     },
 };
 
@@ -19,6 +19,8 @@ const DISABLE: u8 = 4;
 const CONNECT: u8 = 5;
 const ADVANCE: u8 = 6;
 const UPDATE: u8 = 7;
+/// An advance that names its node. [`ADVANCE`] was written by builds before version 7.
+const ADVANCE_ON: u8 = 8;
 
 const DONE: u8 = 1;
 const DELETED: u8 = 2;
@@ -26,31 +28,55 @@ const NAME_TAKEN: u8 = 3;
 const MISSING: u8 = 4;
 const OUTDATED: u8 = 5;
 const OTHER_VERSION: u8 = 6;
+const OTHER_NODE: u8 = 7;
 
 /// A bit of the number of unsettled changes: a point in the history of the database follows them.
 const HAS_POINT: u32 = 1 << 31;
+/// Another one: what the position says to other nodes follows.
+const HAS_HANDOVER: u32 = 1 << 30;
 
 fn put_position(encoder: &mut Encoder, position: &SubscriptionPosition) {
     encoder.u64(position.cursor.0);
     encoder.text(&position.change_vector);
     let count = u32::try_from(position.unsettled.len()).expect("workers hold few changes");
-    encoder.u32(if position.read_at.is_some() { count | HAS_POINT } else { count });
+    let point = if position.read_at.is_some() { HAS_POINT } else { 0 };
+    let handover = if position.handover.is_some() { HAS_HANDOVER } else { 0 };
+    encoder.u32(count | point | handover);
     position.unsettled.iter().for_each(|etag| encoder.u64(etag.0));
     if let Some(point) = position.read_at {
         encoder.raw(&point.to_bytes());
+    }
+    if let Some(handover) = &position.handover {
+        encoder.raw(&handover.reader.0);
+        encoder.text(handover.passed.as_str());
+        encoder.text(handover.passed_elsewhere.as_str());
     }
 }
 
 fn take_position(decoder: &mut Decoder<'_>) -> Result<SubscriptionPosition, Malformed> {
     let (cursor, change_vector) = (Etag(decoder.u64()?), decoder.text()?.to_owned());
     let count = decoder.u32()?;
-    let unsettled =
-        (0..count & !HAS_POINT).map(|_| decoder.u64().map(Etag)).collect::<Result<_, _>>()?;
+    let unsettled = (0..count & !(HAS_POINT | HAS_HANDOVER))
+        .map(|_| decoder.u64().map(Etag))
+        .collect::<Result<_, _>>()?;
     let read_at = match count & HAS_POINT {
         0 => None,
         _ => HistoryPoint::from_bytes(&decoder.fixed::<{ HistoryPoint::BYTES }>()?),
     };
-    Ok(SubscriptionPosition { cursor, change_vector, unsettled, read_at })
+    let handover = match count & HAS_HANDOVER {
+        0 => None,
+        _ => Some(Handover {
+            reader: DatabaseId(decoder.fixed()?),
+            passed: take_vector(decoder)?,
+            passed_elsewhere: take_vector(decoder)?,
+        }),
+    };
+    Ok(SubscriptionPosition { cursor, change_vector, unsettled, read_at, handover })
+}
+
+fn take_vector(decoder: &mut Decoder<'_>) -> Result<ChangeVector, Malformed> {
+    let malformed = |_| Malformed("the position of a subscription has a malformed vector");
+    decoder.text()?.parse().map_err(malformed)
 }
 
 fn put_settings(encoder: &mut Encoder, settings: &SubscriptionSettings) {
@@ -124,6 +150,7 @@ impl SubscriptionOutcome {
             Self::Missing => encoder.byte(MISSING),
             Self::Outdated => encoder.byte(OUTDATED),
             Self::OtherVersion => encoder.byte(OTHER_VERSION),
+            Self::OtherNode => encoder.byte(OTHER_NODE),
         }
     }
 
@@ -138,6 +165,7 @@ impl SubscriptionOutcome {
             MISSING => Self::Missing,
             OUTDATED => Self::Outdated,
             OTHER_VERSION => Self::OtherVersion,
+            OTHER_NODE => Self::OtherNode,
             _ => return Err(Malformed("the outcome of a subscription is of an unknown kind")),
         })
     }
@@ -181,11 +209,12 @@ impl SubscriptionCommand {
                 encoder.text(node_tag);
                 encoder.i64(*ticks);
             }
-            Self::Advance { database, id, version, position, acknowledged_ticks } => {
-                encoder.byte(ADVANCE);
+            Self::Advance { database, id, version, node_tag, position, acknowledged_ticks } => {
+                encoder.byte(if node_tag.is_some() { ADVANCE_ON } else { ADVANCE });
                 encoder.raw(&database.0);
                 encoder.u64(*id);
                 encoder.u64(*version);
+                node_tag.iter().for_each(|tag| encoder.text(tag));
                 put_position(encoder, position);
                 encoder.optional(*acknowledged_ticks, Encoder::i64);
             }
@@ -219,10 +248,14 @@ impl SubscriptionCommand {
                 node_tag: decoder.text()?.to_owned(),
                 ticks: decoder.i64()?,
             },
-            ADVANCE => Self::Advance {
+            ADVANCE | ADVANCE_ON => Self::Advance {
                 database,
                 id: decoder.u64()?,
                 version: decoder.u64()?,
+                node_tag: match kind {
+                    ADVANCE_ON => Some(decoder.text()?.to_owned()),
+                    _ => None,
+                },
                 position: take_position(decoder)?,
                 acknowledged_ticks: decoder.optional(Decoder::i64)?,
             },
@@ -245,12 +278,21 @@ mod tests {
     #[test]
     fn a_position_is_read_as_it_was_written_with_a_point_and_without_one() {
         let point = HistoryPoint { environment: 7, incarnation: 8, transaction: 9 };
-        for (unsettled, read_at) in
-            [(vec![], None), (vec![Etag(3), Etag(5)], None), (vec![Etag(3)], Some(point))]
-        {
+        let handover = Handover {
+            reader: DatabaseId([7; 16]),
+            passed: "A:5-AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap(),
+            passed_elsewhere: ChangeVector::empty(),
+        };
+        for (unsettled, read_at, handover) in [
+            (vec![], None, None),
+            (vec![Etag(3), Etag(5)], None, Some(handover.clone())),
+            (vec![Etag(3)], Some(point), None),
+            (vec![Etag(3)], Some(point), Some(handover)),
+        ] {
             let change_vector = "A:5-x".to_owned();
+            let cursor = Etag(5);
             let position =
-                SubscriptionPosition { cursor: Etag(5), change_vector, unsettled, read_at };
+                SubscriptionPosition { cursor, change_vector, unsettled, read_at, handover };
             let mut encoder = Encoder::default();
             put_position(&mut encoder, &position);
             assert_eq!(read(&encoder.finish()), position);

@@ -7,6 +7,7 @@ use model::Etag;
 use super::kinds::EntryKind;
 use crate::{
     attachments::{AttachmentRow, AttachmentTombstoneRow},
+    conflicts::ConflictRow,
     counters::{CounterRow, CounterTombstoneRow},
     revisions::RevisionRow,
     row::{DocumentRow, TombstoneRow},
@@ -40,6 +41,9 @@ pub enum LogEntry<'t> {
     Segment(SegmentRow<'t>),
     /// A range of a time series was deleted.
     DeletedRange(DeletedRangeRow<'t>),
+    /// One of the versions of a document in conflict. It leaves no trace when the conflict is resolved: what resolves it
+    /// is behind it in the log.
+    Conflict(ConflictRow<'t>),
 }
 
 impl<'t> LogEntry<'t> {
@@ -55,6 +59,7 @@ impl<'t> LogEntry<'t> {
             Self::CounterTombstone(_) => EntryKind::CounterTombstone,
             Self::Segment(_) => EntryKind::Segment,
             Self::DeletedRange(_) => EntryKind::DeletedRange,
+            Self::Conflict(_) => EntryKind::Conflict,
         }
     }
 
@@ -70,6 +75,7 @@ impl<'t> LogEntry<'t> {
             Self::CounterTombstone(row) => row.etag(),
             Self::Segment(row) => row.etag(),
             Self::DeletedRange(row) => row.etag(),
+            Self::Conflict(row) => row.etag(),
         }
     }
 
@@ -85,6 +91,7 @@ impl<'t> LogEntry<'t> {
             Self::CounterTombstone(row) => row.change_vector(),
             Self::Segment(row) => row.change_vector(),
             Self::DeletedRange(row) => row.change_vector(),
+            Self::Conflict(row) => row.change_vector(),
         })
     }
 
@@ -101,13 +108,17 @@ impl<'t> LogEntry<'t> {
             Self::CounterTombstone(row) => Some(row.lower_document_id()),
             Self::Segment(row) => Some(row.lower_document_id()),
             Self::DeletedRange(row) => Some(row.lower_document_id()),
+            Self::Conflict(row) => Some(row.lower_id()),
         }
     }
 
     /// The lower-cased name of the attachment, counter or time series.
     pub fn lower_name(&self) -> Option<&'t str> {
         match self {
-            Self::Document(_) | Self::DocumentTombstone(_) | Self::Revision(_) => None,
+            Self::Document(_)
+            | Self::DocumentTombstone(_)
+            | Self::Revision(_)
+            | Self::Conflict(_) => None,
             Self::Attachment(row) => Some(row.lower_name()),
             Self::AttachmentTombstone(row) => Some(row.lower_name()),
             Self::Counter(row) => Some(row.lower_name()),
@@ -128,6 +139,7 @@ impl<'t> LogEntry<'t> {
             Self::CounterTombstone(row) => Some(row.collection_number()),
             Self::Segment(row) => Some(row.collection_number()),
             Self::DeletedRange(row) => Some(row.collection_number()),
+            Self::Conflict(row) => Some(row.collection_number()),
         }
     }
 

@@ -23,11 +23,13 @@ pub enum EntryKind {
     Segment,
     /// A range of a time series was deleted.
     DeletedRange,
+    /// One of the versions of a document in conflict.
+    Conflict,
 }
 
 impl EntryKind {
     /// Every kind of entry, once.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Document,
         Self::DocumentTombstone,
         Self::Revision,
@@ -37,6 +39,7 @@ impl EntryKind {
         Self::CounterTombstone,
         Self::Segment,
         Self::DeletedRange,
+        Self::Conflict,
     ];
 }
 

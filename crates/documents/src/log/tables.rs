@@ -9,6 +9,7 @@ use super::{
 use crate::{
     attachments::{self, ATTACHMENT_TOMBSTONES, ATTACHMENTS},
     compression::dictionary::finder,
+    conflicts::{self, CONFLICTS},
     counters::{self, COUNTERS},
     error::DocumentError,
     revisions::{self, schema::REVISIONS},
@@ -39,6 +40,7 @@ enum Rows {
     Counters,
     Segments,
     DeletedRanges,
+    Conflicts,
 }
 
 /// All tables that keep a log.
@@ -92,6 +94,13 @@ pub(super) static LOG_TABLES: &[LogTable] = &[
         log_of_collection: Some(series_tables::deleted_log_of_collection),
         rows: Rows::DeletedRanges,
     },
+    LogTable {
+        schema: &CONFLICTS,
+        kinds: EntryKinds::of(&[EntryKind::Conflict]),
+        log: conflicts::log,
+        log_of_collection: None,
+        rows: Rows::Conflicts,
+    },
 ];
 
 impl LogTable {
@@ -114,6 +123,7 @@ impl LogTable {
             Rows::AttachmentTombstones => Some(EntryKind::AttachmentTombstone),
             Rows::Segments => Some(EntryKind::Segment),
             Rows::DeletedRanges => Some(EntryKind::DeletedRange),
+            Rows::Conflicts => Some(EntryKind::Conflict),
         }
     }
 
@@ -140,6 +150,7 @@ impl LogTable {
             Rows::Counters => LogEntry::Counter(counters::row::read(row)?),
             Rows::Segments => LogEntry::Segment(segment_row::read(row)?),
             Rows::DeletedRanges => LogEntry::DeletedRange(deleted_range::read(row)?),
+            Rows::Conflicts => LogEntry::Conflict(conflicts::read(row)?),
         })
     }
 }

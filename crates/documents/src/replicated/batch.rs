@@ -25,6 +25,8 @@ pub struct ReceivedBatch {
     pub contents: Vec<NewContent>,
     /// Up to where the sender has everything, if it had nothing more when the batch was read.
     pub complete: Option<ChangeVector>,
+    /// Whether versions that do not know each other are kept until somebody resolves the conflict.
+    pub keeps_conflicts: bool,
 }
 
 /// What became of a batch.
@@ -58,6 +60,7 @@ impl DocumentWriter<'_> {
         let is_next = batch.after == accepted && source.database_id != self.database_id();
         if is_next {
             (self.is_received, self.has_sources) = (true, true);
+            self.keeps_conflicts = batch.keeps_conflicts;
             self.contained = contained(self.transaction())?;
             self.received_contents.clone_from(&batch.contents);
             for item in &batch.items {

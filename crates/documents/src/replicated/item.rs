@@ -7,6 +7,7 @@ use model::{
 };
 use timeseries::Entries;
 
+use super::rank::Ranked;
 use crate::{
     counters::{CounterValue, version_of},
     import::ImportedAttachment,
@@ -150,6 +151,18 @@ pub struct ReceivedDeletedRange {
     pub range: MomentRange,
     /// When it was deleted, in ticks of UTC.
     pub deleted_at_ticks: i64,
+}
+
+impl ReceivedVersion {
+    /// As it is compared with others. Its body has to be without its lists.
+    pub(crate) fn ranked(&self) -> Ranked<'_> {
+        Ranked {
+            change_vector: &self.change_vector,
+            last_modified_ticks: self.last_modified_ticks,
+            collection: self.collection.as_str(),
+            body: self.body.as_ref(),
+        }
+    }
 }
 
 impl ReceivedCounter {

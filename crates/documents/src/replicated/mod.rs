@@ -31,7 +31,10 @@ pub use item::{
     ReceivedDeletedRange, ReceivedItem, ReceivedRevision, ReceivedSegment, ReceivedVersion,
     is_of_conflict,
 };
-pub use sources::{Source, SourceProgress, contained, source_progress, sources};
+pub use sources::{
+    Source, SourceProgress, contained, contained_with_transactions, source_progress, sources,
+};
 
 pub(crate) use item::Origin;
+pub(crate) use rank::without_lists;
 pub(crate) use sources::has_sources;

@@ -15,17 +15,17 @@ use crate::{error::DocumentError, metadata};
 const NUMBERING: &str = "@hilo";
 
 /// A version, as it is compared.
-pub(super) struct Ranked<'v> {
-    pub(super) change_vector: &'v ChangeVector,
-    pub(super) last_modified_ticks: i64,
-    pub(super) collection: &'v str,
+pub(crate) struct Ranked<'v> {
+    pub(crate) change_vector: &'v ChangeVector,
+    pub(crate) last_modified_ticks: i64,
+    pub(crate) collection: &'v str,
     /// The document without its lists; `None` if it was deleted.
-    pub(super) body: Option<&'v BlittableBuf>,
+    pub(crate) body: Option<&'v BlittableBuf>,
 }
 
 impl Ranked<'_> {
     /// Whether both are the same document, or both deleted.
-    pub(super) fn has_same_content(&self, other: &Ranked<'_>) -> Result<bool, DocumentError> {
+    pub(crate) fn has_same_content(&self, other: &Ranked<'_>) -> Result<bool, DocumentError> {
         match (self.body, other.body) {
             (None, None) => Ok(true),
             (Some(one), Some(other)) => {
@@ -36,10 +36,15 @@ impl Ranked<'_> {
         }
     }
 
+    /// Whether it numbers other documents: then the highest number is always kept.
+    pub(crate) fn is_numbering(&self) -> bool {
+        self.collection.eq_ignore_ascii_case(NUMBERING)
+    }
+
     /// The order of versions. A cluster-wide transaction is above everything that does not know of it. Of documents that
     /// number others the one with the higher number is, of all others the one that was written later; if that does not
     /// decide, the content does.
-    pub(super) fn compare(&self, other: &Ranked<'_>) -> Result<Ordering, DocumentError> {
+    pub(crate) fn compare(&self, other: &Ranked<'_>) -> Result<Ordering, DocumentError> {
         let transactions = |version: &Self| version.change_vector.transaction_index();
         let other_transactions = other.change_vector.transaction_index();
         let first = transactions(self)
@@ -68,7 +73,7 @@ impl Ranked<'_> {
 }
 
 /// A document without what its metadata lists, which each database lists by itself.
-pub(super) fn without_lists(body: &blittable::Document<'_>) -> Result<BlittableBuf, DocumentError> {
+pub(crate) fn without_lists(body: &blittable::Document<'_>) -> Result<BlittableBuf, DocumentError> {
     match metadata::listed_in(body)? {
         None => Ok(body.to_buf()),
         Some(_) => metadata::with_listed(body, None),

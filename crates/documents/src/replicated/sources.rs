@@ -26,6 +26,8 @@ use crate::{
 };
 
 const REPLICATED: &[u8] = b"replicated";
+/// The tag under which a change vector counts the documents of cluster-wide transactions.
+const TRANSACTIONS_TAG: &str = "RAFT";
 const VERSION: u8 = 1;
 const BYTES: usize = 16;
 
@@ -96,6 +98,16 @@ pub fn contained(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
         Etag::ZERO => Ok(replicated),
         etag => Ok(replicated.with(ChangeVectorEntry { tag, etag, database_id })),
     }
+}
+
+/// The same with the cluster-wide transactions that the database has executed, which each member executes by itself.
+///
+/// # Errors
+/// Storage errors; a damaged record.
+pub fn contained_with_transactions(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
+    let vector = progress(tx)?.change_vector;
+    let executed = vector.entries().filter(|entry| entry.tag.as_str() == TRANSACTIONS_TAG);
+    Ok(executed.fold(contained(tx)?, |contained, entry| contained.with(entry)))
 }
 
 /// The same of other databases alone.

@@ -30,6 +30,7 @@ const KEPT_FLAGS: DocumentFlags = DocumentFlags::ARTIFICIAL
     .with(DocumentFlags::ARCHIVED);
 
 /// What is stored under an id.
+#[derive(Clone)]
 pub(super) struct StoredVersion {
     id: DocumentId,
     change_vector: ChangeVector,
@@ -59,6 +60,9 @@ impl DocumentWriter<'_> {
         &mut self,
         received: &ReceivedVersion,
     ) -> Result<(), DocumentError> {
+        if self.has_conflicts && self.receive_into_conflict(received)? {
+            return Ok(());
+        }
         let Some(stored) = self.stored_version(&received.id)? else {
             return self.store_received(received, None);
         };
@@ -119,6 +123,9 @@ impl DocumentWriter<'_> {
             },
         );
         let is_same = one.has_same_content(&other)?;
+        if self.keeps_conflicts && !one.is_numbering() {
+            return self.keep_both(received, stored, collection);
+        }
         let is_received_kept = one.compare(&other)? == Ordering::Greater;
         let is_resolved =
             !is_same || (received.flags | stored.flags).contains(DocumentFlags::RESOLVED);
@@ -155,6 +162,34 @@ impl DocumentWriter<'_> {
             Some(body) => self.keep_of_conflict(&kept, body.as_bytes(), DocumentFlags::RESOLVED),
             None => Ok(()),
         }
+    }
+
+    /// Keeps both versions until somebody resolves the conflict.
+    fn keep_both(
+        &mut self,
+        received: &ReceivedVersion,
+        stored: &StoredVersion,
+        collection: CollectionName,
+    ) -> Result<(), DocumentError> {
+        let kept = stored.as_received(collection);
+        if stored.body.is_some() {
+            // Readers of the log are to see that there is no document any more; others have it as it was.
+            let flags = stored.flags | DocumentFlags::CONFLICTED;
+            let gone = StoredVersion { flags, ..stored.clone() };
+            let deleted = self.bury(&gone, stored.change_vector.clone())?;
+            self.note_delete(&kept.id, &deleted.collection, None);
+        }
+        self.has_conflicts = true;
+        self.begin_conflict(received, &kept)
+    }
+
+    /// Stores a version over a conflict whose versions are gone.
+    pub(crate) fn store_over_conflict(
+        &mut self,
+        version: &ReceivedVersion,
+    ) -> Result<(), DocumentError> {
+        let stored = self.stored_version(&version.id)?;
+        self.store_received(version, stored.as_ref())
     }
 
     /// Stores a version in the place of another one.

@@ -51,6 +51,11 @@ impl DocumentWriter<'_> {
         expected: &ExpectedVersion,
         marks: DocumentFlags,
     ) -> Result<Option<DeletedDocument>, DocumentError> {
+        if self.has_conflicts
+            && let Some(deleted) = self.delete_conflicted(id)?
+        {
+            return Ok(Some(deleted));
+        }
         let Some(document) = read::get(self.tx, id)? else {
             return match expected.as_text() {
                 None => self.note_deleted_before(id).map(|()| None),

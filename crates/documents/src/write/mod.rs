@@ -20,6 +20,7 @@ use crate::{
     change::{Change, NotedChanges},
     collections::OpenCollections,
     compression::{Compression, Packer},
+    conflicts,
     database_record::{
         DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
     },
@@ -104,6 +105,10 @@ pub struct DocumentWriter<'w> {
     pub(crate) has_due: bool,
     /// Whether anything was received from other databases.
     pub(crate) has_sources: bool,
+    /// Whether any document is in conflict.
+    pub(crate) has_conflicts: bool,
+    /// Whether versions that do not know each other are kept.
+    pub(crate) keeps_conflicts: bool,
     /// Whether this is an import: what is added to a document makes no history of it.
     pub(crate) is_import: bool,
     /// Whether this stores what another database has sent.
@@ -142,6 +147,7 @@ impl<'w> DocumentWriter<'w> {
         let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
         let has_due = due::times_count(tx)? != 0;
         let has_sources = replicated::has_sources(tx)?;
+        let has_conflicts = has_sources && conflicts::has_conflicts(tx)?;
         Ok(Self {
             tx,
             context,
@@ -152,6 +158,8 @@ impl<'w> DocumentWriter<'w> {
             has_revisions,
             has_due,
             has_sources,
+            has_conflicts,
+            keeps_conflicts: false,
             is_import: false,
             is_received: false,
             contained: ChangeVector::empty(),
@@ -213,6 +221,17 @@ impl<'w> DocumentWriter<'w> {
     /// Storage errors; a damaged row.
     pub fn get(&self, id: &DocumentId) -> Result<Option<DocumentRow<'_>>, DocumentError> {
         read::get(self.tx, id)
+    }
+
+    /// Fails if a document is in conflict, so that there is none to read.
+    ///
+    /// # Errors
+    /// [`DocumentError::Conflict`]; storage errors; a damaged row.
+    pub fn require_no_conflict(&self, id: &DocumentId) -> Result<(), DocumentError> {
+        match self.has_conflicts {
+            true => conflicts::require_no_conflict(self.transaction(), id),
+            false => Ok(()),
+        }
     }
 
     /// Takes the next value of an identity; the first is 1.

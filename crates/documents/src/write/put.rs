@@ -11,9 +11,11 @@ use platform::Timestamp;
 use crate::{
     change::{Change, DocumentChange, DocumentChangeKind},
     compression::body::StoredBody,
+    conflicts::KeepsLosers,
     error::DocumentError,
     listed::{LISTING_FLAGS, listed},
     metadata, read,
+    replicated::{ReceivedVersion, without_lists},
     requests::{ExpectedVersion, RequestedId, StoredDocument},
     revisions::keep::NewVersion,
     row::{self, RowFields},
@@ -76,7 +78,21 @@ impl DocumentWriter<'_> {
         let etag = self.next_etag()?;
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
-        let before = self.before_put(&id, replaced.as_ref(), &marks)?;
+        let conflict = match self.has_conflicts {
+            true => self.take_conflict(&id, KeepsLosers::Yes)?,
+            false => None,
+        };
+        let mut marks = marks;
+        if conflict.is_some() {
+            marks.added = marks.added | DocumentFlags::RESOLVED;
+        }
+        let before = match &conflict {
+            Some(taken) => Before {
+                version: Some(taken.change_vector.as_str().to_owned()),
+                time: self.time_over(taken.last.0, taken.last.1),
+            },
+            None => self.before_put(&id, replaced.as_ref(), &marks)?,
+        };
         let known = match &replaced {
             Some(replaced) => replaced.flags,
             // What belongs to a document may have arrived without it.
@@ -126,6 +142,18 @@ impl DocumentWriter<'_> {
             false => self.revise_put(&new)?,
         };
         self.store_version(&new, flags, etag)?;
+        if conflict.is_some() {
+            let resolved = ReceivedVersion {
+                id: id.clone(),
+                change_vector: change_vector.clone(),
+                last_modified_ticks: self.now_ticks(),
+                flags,
+                collection: collection.clone(),
+                body: None,
+            };
+            let body = without_lists(&accepted.body.as_view())?;
+            self.keep_of_conflict(&resolved, body.as_bytes(), DocumentFlags::RESOLVED)?;
+        }
         self.touched.remove(&id);
         let last_modified_ticks = self.set_now(now).ticks();
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })

@@ -176,7 +176,8 @@ fn shown(entry: &LogEntry<'_>) -> Expected {
         LogEntry::DocumentTombstone(_)
         | LogEntry::AttachmentTombstone(_)
         | LogEntry::CounterTombstone(_)
-        | LogEntry::DeletedRange(_) => String::new(),
+        | LogEntry::DeletedRange(_)
+        | LogEntry::Conflict(_) => String::new(),
     };
     let (etag, kind) = (entry.etag().0, entry.kind());
     Expected { etag, kind, collection: entry.collection_number(), text }

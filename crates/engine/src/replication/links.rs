@@ -381,7 +381,7 @@ impl Engine {
                 let members =
                     members.map(|member| LinkDestination::member(record.name.as_str(), member));
                 let own = self.node_tag();
-                let of_tasks = tasks.iter().filter(|task| task.runs_on(own, &record.topology));
+                let of_tasks = tasks.iter().filter(|task| task.node(&record.topology) == Some(own));
                 let of_tasks = of_tasks.filter_map(ReplicationTask::destination);
                 wanted.extend(of_tasks.chain(members).map(|to| (Arc::clone(&record), to)));
             }

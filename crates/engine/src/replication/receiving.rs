@@ -13,7 +13,7 @@ use replication::{
 };
 
 use super::statistics::{LinkRun, LinkStatistics};
-use crate::{engine::Engine, error::EngineError};
+use crate::{conflicts::conflict_solver, engine::Engine, error::EngineError};
 
 /// Senders of one database that are remembered for operators.
 const SENDERS_MAX: usize = 256;
@@ -141,6 +141,7 @@ impl Engine {
             }
             Answered::Store(mut batch, contents) => {
                 batch.contents = staging.take(database, &contents);
+                batch.keeps_conflicts = conflict_solver(&database.record()).keeps_conflicts();
                 batch
             }
         };
@@ -170,6 +171,7 @@ impl Engine {
             self.discard_staged(database, &contents);
         }
         stored?;
+        self.resolve_received(database);
         Ok(reply.unwrap_or_else(|| not_now("The batch has no outcome".to_owned())).to_bytes())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use database::Decision;
-use model::{DatabaseRecord, DatabaseTopology, NodeTag};
+use model::{DatabaseRecord, DatabaseTopology, NodeTag, NodeTask};
 use serde_json::{Map, Value, json};
 use wire::{ExternalReplication, ProtocolError, RavenConnectionString, RecordBody};
 
@@ -59,15 +59,14 @@ impl ReplicationTask {
         tasks.collect()
     }
 
-    /// Whether a node is to run it: the one that it names, if the database is there, and otherwise the one that is
-    /// responsible for the database.
-    pub(super) fn runs_on(&self, node: NodeTag, topology: &DatabaseTopology) -> bool {
-        let mentor = self.definition.mentor_node.as_deref().and_then(|tag| tag.parse().ok());
-        match mentor.filter(|mentor: &NodeTag| topology.members.contains(mentor)) {
-            Some(mentor) => mentor == node,
-            None if self.definition.is_pinned && mentor.is_some() => false,
-            None => topology.responsible() == Some(node),
-        }
+    /// The node that runs it, if there is one now.
+    pub fn node(&self, topology: &DatabaseTopology) -> Option<NodeTag> {
+        topology.node_of_task(&NodeTask {
+            number: self.definition.id,
+            mentor: self.definition.mentor_node.as_deref(),
+            is_pinned: self.definition.is_pinned,
+            last: None,
+        })
     }
 
     /// Where it sends to; `None` if that is not known, or if it is switched off.

@@ -103,6 +103,7 @@ fn connect(engine: &Engine, database: &DatabaseLease, record: &SubscriptionRecor
         query: Arc::new(query),
         version: record.version,
         position: &record.position,
+        is_taken_over: false,
     };
     let facts = ConnectionFacts {
         connection: 1,

@@ -1,9 +1,10 @@
 //! Documents and their deletions.
 
 use blittable::{ParseLimits, parse_document};
-use commands::Command;
+use commands::{Command, CommandResult};
 use documents::{DocumentError, Import, ImportedVersion};
-use model::DocumentFlags;
+use model::{DocumentFlags, Etag};
+use storage::{Transaction, TreeName};
 
 use crate::world::{Content, World, delete, id, put};
 
@@ -123,4 +124,27 @@ fn an_import_does_not_keep_the_rest_of_a_database_away() {
     world.execute(1, vec![Command::Import(Box::new(Import::Document(imported)))]);
     world.send(0, 1);
     assert!(documents::get(&world.nodes[1].read(), &id("a")).unwrap().is_some());
+}
+
+#[test]
+fn notes_of_transactions_are_forgotten_once_fewer_than_two_of_their_changes_are_left() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("a", "{}"), put("b", "{}")]);
+    world.execute(0, vec![put("c", "{}"), put("d", "{}")]);
+    let notes = |world: &World| {
+        let tx = world.nodes[0].read();
+        let notes = tx.fixed_tree(&TreeName::from("Transactions")).unwrap();
+        notes.range(0).unwrap().count()
+    };
+    let forget = |world: &mut World| {
+        let outcome = world.execute(0, vec![Command::ForgetTransactions(Etag::ZERO)]);
+        assert!(matches!(outcome.results[0], CommandResult::TransactionsForgotten(None)));
+    };
+    forget(&mut world);
+    assert_eq!(notes(&world), 2);
+    world.execute(0, vec![put("a", "{\"N\":1}")]);
+    forget(&mut world);
+    assert_eq!(notes(&world), 1);
+    world.settle();
+    assert_eq!(world.agreed().documents.len(), 4);
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod conflicts;
 mod documents;
 mod generated;
 mod parts;

@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     /// In ticks.
     pub(crate) now: i64,
+    /// Whether conflicts are kept.
+    pub(crate) keeps_conflicts: bool,
 }
 
 pub(crate) fn id_of(node: usize) -> DatabaseId {
@@ -92,7 +94,7 @@ impl World {
                 node.senders.insert(to, sender);
             }
         }
-        World { nodes, now: 1_000_000_000 }
+        World { nodes, now: 1_000_000_000, keeps_conflicts: false }
     }
 
     pub(crate) fn try_execute(
@@ -137,6 +139,7 @@ impl World {
             Answered::Store(mut batch, contents) => {
                 let staged = &mut self.nodes[to].staged;
                 batch.contents = contents.iter().filter_map(|hash| staged.remove(hash)).collect();
+                batch.keeps_conflicts = self.keeps_conflicts;
                 let outcome = self.execute(to, vec![Command::Receive(batch)]);
                 match &outcome.results[0] {
                     commands::CommandResult::Received(received) => accepted(received),
@@ -221,6 +224,8 @@ pub(crate) struct Content {
     pub(crate) attachments: BTreeMap<Key, (Vector, Option<ContentHash>)>,
     /// Document and name, with what each database has counted.
     pub(crate) counters: BTreeMap<Key, Vec<(DatabaseId, i64, Etag)>>,
+    /// Documents in conflict, with the versions and whether they are documents.
+    pub(crate) conflicts: BTreeMap<String, BTreeMap<Vector, Option<String>>>,
     /// Document and name, with entries.
     pub(crate) series: BTreeMap<Key, Vec<SeriesEntry>>,
 }
@@ -246,6 +251,7 @@ impl Content {
             documents
         };
         first_difference(&unmarked(self), &unmarked(other))
+            .or_else(|| first_difference(&self.conflicts, &other.conflicts))
             .or_else(|| first_difference(&self.revisions, &other.revisions))
             .or_else(|| first_difference(&self.attachments, &other.attachments))
             .or_else(|| first_difference(&self.counters, &other.counters))
@@ -309,7 +315,14 @@ impl Content {
             }
             LogEntry::DocumentTombstone(row) => {
                 // One that is kept for readers of another collection is not part of what is agreed on.
-                if documents::get(tx, &DocumentId::new(row.id())?)?.is_none() {
+                let id = DocumentId::new(row.id())?;
+                let is_replaced = documents::get(tx, &id)?.is_some()
+                    || !documents::conflicts_of(tx, &id)?.is_empty();
+                assert!(
+                    !row.is_of_conflict() || is_replaced,
+                    "{id}: a conflict has left a deletion"
+                );
+                if !is_replaced {
                     let version = Version {
                         change_vector: entries_of(row.change_vector()),
                         last_modified_ticks: row.last_modified_ticks(),
@@ -326,6 +339,8 @@ impl Content {
                     attachments += &format!("{} {};", attachment.name(), attachment.hash());
                 }
                 let json = String::from_utf8(row.body()?.to_json()?).unwrap();
+                // Without its lists, a version that was lost may have metadata or none.
+                let json = json.replace(r#","@metadata":{}"#, "");
                 let key = (row.lower_id().to_owned(), entries_of(row.change_vector()));
                 self.revisions.insert(key, (shown(row.flags()), json, attachments));
             }
@@ -359,6 +374,15 @@ impl Content {
                     (entry.timestamp_ms, values, entry.tag.map(str::to_owned))
                 }));
                 series.sort();
+            }
+            LogEntry::Conflict(row) => {
+                // Without its lists, a document may have metadata or none.
+                let json = row.body().map(|body| {
+                    let json = String::from_utf8(body.to_json().unwrap()).unwrap();
+                    json.replace(r#","@metadata":{}"#, "")
+                });
+                let versions = self.conflicts.entry(row.lower_id().to_owned()).or_default();
+                versions.insert(entries_of(row.change_vector()), json);
             }
             LogEntry::CounterTombstone(_) | LogEntry::DeletedRange(_) => {}
         }

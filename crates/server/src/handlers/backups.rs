@@ -10,8 +10,13 @@ use serde_json::{Value, json};
 use wire::{BackupConfiguration, BackupEncryption, RestoreConfiguration, check_source};
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    handlers::operations::show_failure, http::router::Answering, request_json::read_object,
+    answers::answer::Answer,
+    api_error::ApiError,
+    blocking::blocking,
+    call::Call,
+    handlers::{ongoing_tasks::responsible_json, operations::show_failure},
+    http::router::Answering,
+    request_json::read_object,
 };
 
 /// `POST /databases/*/admin/backup`: backs the database up once.
@@ -180,11 +185,7 @@ pub(crate) fn task_json(
     Ok(json!({
         "TaskId": definition.id,
         "TaskType": "Backup",
-        "ResponsibleNode": {
-            "NodeTag": call.state.node_tag(),
-            "NodeUrl": call.state.address_in_passing(&call.headers),
-            "ResponsibleNode": null,
-        },
+        "ResponsibleNode": responsible_json(call, record.topology.responsible()),
         "TaskState": if definition.is_disabled { "Disabled" } else { "Enabled" },
         "TaskConnectionStatus": if state.running.is_some() { "Active" } else { "NotActive" },
         "TaskName": definition.name,

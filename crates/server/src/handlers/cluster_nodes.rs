@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use cluster::{Cluster, MembershipChange, Role, Topology};
+use cluster::{Cluster, Contact, MembershipChange, Role, Topology};
 use http::StatusCode;
 use model::NodeTag;
 use serde_json::{Value, json};
@@ -13,8 +13,13 @@ use wire::{
 };
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    handlers::server_info::own_certificate, http::router::Answering, server_state::ServerState,
+    answers::answer::Answer,
+    api_error::ApiError,
+    blocking::blocking,
+    call::Call,
+    handlers::{cluster_debug::time_before, server_info::own_certificate},
+    http::router::Answering,
+    server_state::ServerState,
 };
 
 /// The version of the protocol's server-wide storage that clients compare.
@@ -160,14 +165,14 @@ pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value
 }
 
 /// The part of this node in its cluster, in the protocol's words.
-struct Part {
-    state: &'static str,
+pub(super) struct Part {
+    pub(super) state: &'static str,
     role: &'static str,
-    reason: String,
+    pub(super) reason: String,
 }
 
 impl Part {
-    fn of(topology: &Topology) -> Self {
+    pub(super) fn of(topology: &Topology) -> Self {
         let state = match topology.leader {
             Some(leader) if leader == topology.this => "Leader",
             Some(_) => "Follower",
@@ -231,7 +236,30 @@ fn topology_of(state: &ServerState, address: &str) -> Result<ClusterTopologyAnsw
         current_term: topology.term,
         node_license_details: BTreeMap::from([(topology.this.to_string(), license_details(state))]),
         last_state_change_reason: part.reason,
-        status: BTreeMap::new(),
+        status: statuses(state, &topology),
+    })
+}
+
+/// What a leader knows of reaching the others; other nodes show nothing.
+fn statuses(state: &ServerState, topology: &Topology) -> BTreeMap<String, Value> {
+    if topology.leader != Some(topology.this) {
+        return BTreeMap::new();
+    }
+    let contacts = state.engine.node_contacts();
+    let shown = contacts.iter().map(|one| (one.tag.to_string(), contact_json(state, one)));
+    shown.collect()
+}
+
+/// What this node knows of reaching another one.
+pub(super) fn contact_json(state: &ServerState, contact: &Contact) -> Value {
+    json!({
+        "Name": null,
+        "Connected": contact.failing.is_none(),
+        "ErrorDetails": contact.failing.as_ref().map(|(_, error)| error.clone()),
+        "LastSent": time_before(state, contact.sent_before),
+        "LastReply": contact.answered_before.map(|before| time_before(state, before)),
+        "LastSentMessage": "Heartbeat",
+        "LastMatchingIndex": contact.matched,
     })
 }
 

@@ -106,6 +106,26 @@ pub(crate) fn add_node(call: Call) -> Answering {
     })
 }
 
+/// `POST /admin/databases/dynamic-node-distribution`: whether nodes that stay away are replaced.
+pub(crate) fn set_dynamic_nodes(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let name = query.single_non_empty("name")?.to_owned();
+        let is_enabled = query.bool("enabled")?.ok_or_else(|| {
+            ApiError::argument("Query string enabled is mandatory, but wasn't specified.")
+        })?;
+        drop(query);
+        let state = call.state;
+        blocking(move || {
+            let written = state.engine.set_dynamic_nodes(&name, is_enabled)?;
+            let name = written.record.name.as_str();
+            let answer = json!({"Name": name, "RaftCommandIndex": written.index});
+            Ok(Answer::shape(StatusCode::OK, &answer))
+        })
+        .await
+    })
+}
+
 /// `POST /admin/databases/promote`.
 pub(crate) fn promote(call: Call) -> Answering {
     Box::pin(async move {

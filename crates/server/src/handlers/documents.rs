@@ -63,6 +63,9 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
     let id = DocumentId::new(query.single_non_empty("id")?)?;
     let tx = call.read()?;
     let Some(row) = documents::get(&tx, &id)? else {
+        if documents::conflict_etag(&tx, &id)?.is_some() {
+            return Ok(Answer::empty(StatusCode::CONFLICT));
+        }
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     if call.if_none_match() == Some(row.change_vector()) {
@@ -179,11 +182,12 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let bytes: usize = rows.iter().flatten().chain(&included).map(|row| row.size_bytes()).sum();
+    let bytes: usize =
+        rows.iter().flatten().chain(&included.rows).map(|row| row.size_bytes()).sum();
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
     let includes = (&revisions, &counters, values.as_ref());
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
-    let loaded = (rows.as_slice(), included.as_slice());
+    let loaded = (rows.as_slice(), &included);
     let written =
         at_once(write_load(&tx, loaded, includes, &time_series, metadata_only, &mut body, whole));
     if written.transpose()?.unwrap_or(false) {
@@ -231,12 +235,25 @@ fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>
     if id.trim().is_empty() {
         return Err(ApiError::argument("Argument is null or whitespace (Parameter 'id')"));
     }
-    documents::get(tx, &DocumentId::new(id)?).map_err(ApiError::from)
+    let id = DocumentId::new(id)?;
+    let found = documents::get(tx, &id)?;
+    if found.is_none() {
+        documents::require_no_conflict(tx, &id)?;
+    }
+    Ok(found)
 }
 
 /// Charges what a load finds, before it looks it up.
 fn hold(held: &mut Held, bytes: usize) -> Result<(), ApiError> {
     held.grow_to(bytes as u64).map_err(|error| no_room("Answers", error))
+}
+
+/// The documents that are included with others.
+#[derive(Default)]
+struct IncludedRows<'t> {
+    rows: Vec<DocumentRow<'t>>,
+    /// Those that are in conflict, so that there is no document.
+    conflicted: Vec<DocumentId>,
 }
 
 /// The documents that the paths lead to, each once, except those that were requested.
@@ -245,9 +262,10 @@ fn included_rows<'t>(
     rows: &[Option<DocumentRow<'t>>],
     paths: &[IncludePath],
     held: &mut Held,
-) -> Result<Vec<DocumentRow<'t>>, ApiError> {
+) -> Result<IncludedRows<'t>, ApiError> {
+    let mut included = IncludedRows::default();
     if paths.is_empty() {
-        return Ok(Vec::new());
+        return Ok(included);
     }
     let known_bytes: usize = rows.iter().flatten().map(|row| row.lower_id().len()).sum();
     let mut bytes = rows.len() * (FOUND_BYTES + size_of::<String>()) + known_bytes;
@@ -273,12 +291,16 @@ fn included_rows<'t>(
             hold(held, bytes)?;
         }
     }
-    let mut included = Vec::new();
     for id in ids {
         // A string that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { continue };
-        if seen.insert(id.lower_cased().to_owned()) {
-            included.extend(documents::get(tx, &id)?);
+        if !seen.insert(id.lower_cased().to_owned()) {
+            continue;
+        }
+        match documents::get(tx, &id)? {
+            Some(row) => included.rows.push(row),
+            None if documents::conflict_etag(tx, &id)?.is_some() => included.conflicted.push(id),
+            None => {}
         }
     }
     Ok(included)
@@ -341,7 +363,7 @@ fn write_includes(
 /// A single document without includes has its own version; everything else a tag of all versions.
 fn load_etag(
     rows: &[Option<DocumentRow<'_>>],
-    included: &[DocumentRow<'_>],
+    included: &IncludedRows<'_>,
     counters: Option<&IncludedCounters>,
     is_plain: bool,
 ) -> String {
@@ -352,8 +374,11 @@ fn load_etag(
     for row in rows {
         etag.add(row.as_ref().map(|row| row.change_vector()));
     }
-    for row in included {
+    for row in &included.rows {
         etag.add(Some(row.change_vector()));
+    }
+    for id in &included.conflicted {
+        etag.add(Some(id.as_str()));
     }
     for document in counters.iter().flat_map(|counters| counters.documents()) {
         for counter in &document.counters {
@@ -370,7 +395,7 @@ type LoadIncludes<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a V
 /// Writes the whole response; `false` when `sink` requests to stop.
 async fn write_load(
     tx: &ReadTransaction,
-    (rows, included): (&[Option<DocumentRow<'_>>], &[DocumentRow<'_>]),
+    (rows, included): (&[Option<DocumentRow<'_>>], &IncludedRows<'_>),
     includes: LoadIncludes<'_>,
     time_series: &TimeSeriesIncludes,
     metadata_only: bool,
@@ -392,7 +417,7 @@ async fn write_load(
 /// Writes the requested and the included documents; `false` when `sink` requests to stop.
 async fn write_documents(
     rows: &[Option<DocumentRow<'_>>],
-    included: &[DocumentRow<'_>],
+    included: &IncludedRows<'_>,
     metadata_only: bool,
     page: &mut JsonObject<'_>,
     sink: Sink<'_>,
@@ -417,10 +442,16 @@ async fn write_documents(
     }
     results.end();
     let mut includes = JsonObject::begin(page.name("Includes"));
-    for row in included {
+    for row in &included.rows {
         if !write_row_to(sink, row, false, includes.key(row.id())).await? {
             return Ok(false);
         }
+    }
+    for id in &included.conflicted {
+        let marker = json!({
+            "@metadata": {"@id": id.as_str(), "@change-vector": "", "@conflict": true}
+        });
+        includes.key(id.as_str()).extend_from_slice(marker.to_string().as_bytes());
     }
     includes.end();
     Ok(true)
@@ -444,7 +475,7 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
         let rows = sink.with_room(|| find_all(&tx, &load.ids, &mut held)).await?;
         let included = sink.with_room(|| included_rows(&tx, &rows, &load.paths, &mut held)).await?;
         let includes = (&load.revisions, &load.counters, load.values.as_ref());
-        let loaded = (rows.as_slice(), included.as_slice());
+        let loaded = (rows.as_slice(), &included);
         write_load(&tx, loaded, includes, &load.time_series, load.metadata_only, out, sink).await
     };
     Answer::long(LongAnswer::new(database, "a load", reason_after_results, write))

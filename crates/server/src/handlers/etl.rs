@@ -12,7 +12,7 @@ use wire::RavenEtl;
 
 use crate::{
     answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    http::router::Answering, request_json::read_object,
+    handlers::ongoing_tasks::responsible_json, http::router::Answering, request_json::read_object,
 };
 
 /// `PUT /databases/*/admin/etl`: adds a task, or replaces the one that the request names.
@@ -283,7 +283,9 @@ pub(crate) fn task_json(
         (_, Some(first)) => last(first),
         (_, None) => None,
     };
+    let is_here = record.topology.responsible() == Some(call.state.engine.node_tag());
     let connection_status = match (&statistics, failing.is_empty()) {
+        _ if !is_here => "NotOnThisNode",
         (None, _) => "NotActive",
         (Some(_), true) => "Active",
         (Some(_), false) => "Reconnect",
@@ -293,11 +295,7 @@ pub(crate) fn task_json(
     let shown = json!({
         "TaskId": definition.id,
         "TaskType": "RavenEtl",
-        "ResponsibleNode": {
-            "NodeTag": call.state.node_tag(),
-            "NodeUrl": call.state.address_in_passing(&call.headers),
-            "ResponsibleNode": null,
-        },
+        "ResponsibleNode": responsible_json(call, record.topology.responsible()),
         "TaskState": state_word(definition),
         "TaskConnectionStatus": connection_status,
         "TaskName": definition.name,

@@ -309,6 +309,7 @@ impl DatabaseCenter {
 #[derive(Clone, PartialEq)]
 struct Numbers {
     documents: u64,
+    conflicts: u64,
     last_etag: u64,
     change_vector: String,
     indexes: usize,
@@ -360,6 +361,7 @@ impl Numbers {
         }
         Ok(Numbers {
             documents: progress.documents,
+            conflicts: documents::count_conflicts(&tx).map_err(failed)?.0,
             last_etag: progress.last_etag.0,
             change_vector: progress.change_vector.to_string(),
             indexes: indexes.len(),
@@ -372,7 +374,7 @@ impl Numbers {
 
     fn shape(&self) -> Map<String, Value> {
         let shape = json!({
-            "CountOfDocuments": self.documents, "CountOfConflicts": 0, "LastEtag": self.last_etag,
+            "CountOfDocuments": self.documents, "CountOfConflicts": self.conflicts, "LastEtag": self.last_etag,
             "CountOfIndexes": self.indexes, "CountOfStaleIndexes": self.stale.len(),
             "StaleIndexes": self.stale, "CountOfIndexingErrors": self.errors,
             "GlobalChangeVector": self.change_vector,

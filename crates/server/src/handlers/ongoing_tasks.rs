@@ -1,9 +1,11 @@
 //! Ongoing tasks of a database: subscriptions, scheduled backups, ETL tasks and external replication. Other kinds are rejected.
 
 use cluster_state::SubscriptionRecord;
-use engine::{BackupTask, EngineError, EtlTask, ReplicationTask, SubscriptionKey};
+use engine::{
+    BackupTask, EngineError, EtlTask, ReplicationTask, SubscriptionKey, node_of_subscription,
+};
 use http::StatusCode;
-use model::DatabaseRecord;
+use model::{DatabaseRecord, NodeTag};
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
 
@@ -75,17 +77,18 @@ fn task_json(call: &Call, record: &SubscriptionRecord) -> Result<Map<String, Val
     let subscription = call.database()?.subscriptions().get(record.id);
     let has_workers = subscription.is_some_and(|found| !found.connections().is_empty());
     let settings = &record.settings;
-    let node = json!({
-        "NodeTag": call.state.node_tag(),
-        "NodeUrl": call.state.address_in_passing(&call.headers),
-        "ResponsibleNode": null,
-    });
+    let node = node_of_subscription(&call.database()?.record(), record);
+    let status = match () {
+        () if node != Some(call.state.engine.node_tag()) => "NotOnThisNode",
+        () if has_workers => "Active",
+        () => "NotActive",
+    };
     let task = json!({
         "TaskId": record.id,
         "TaskType": "Subscription",
-        "ResponsibleNode": node,
+        "ResponsibleNode": responsible_json(call, node),
         "TaskState": if settings.is_disabled { "Disabled" } else { "Enabled" },
-        "TaskConnectionStatus": if has_workers { "Active" } else { "NotActive" },
+        "TaskConnectionStatus": status,
         "TaskName": record.name,
         "MentorNode": settings.mentor_node,
         "PinToMentorNode": settings.is_pinned,
@@ -96,6 +99,24 @@ fn task_json(call: &Call, record: &SubscriptionRecord) -> Result<Map<String, Val
         Value::Object(task) => Ok(task),
         _ => Ok(Map::new()),
     }
+}
+
+/// The node that runs a task, as clients read it.
+pub(crate) fn responsible_json(call: &Call, node: Option<NodeTag>) -> Value {
+    let state = &call.state;
+    let url = match node {
+        Some(node) if node == state.engine.node_tag() => {
+            Some(state.address_in_passing(&call.headers).into_owned())
+        }
+        Some(node) => state
+            .engine
+            .cluster_topology()
+            .ok()
+            .and_then(|cluster| cluster.url_of(node).map(str::to_owned)),
+        None => None,
+    };
+    let tag = node.map(|node| node.to_string());
+    json!({"NodeTag": tag, "NodeUrl": url, "ResponsibleNode": null})
 }
 
 /// `GET /tasks`.

@@ -12,7 +12,7 @@ use wire::ExternalReplication;
 
 use crate::{
     answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    http::router::Answering, request_json::read_object,
+    handlers::ongoing_tasks::responsible_json, http::router::Answering, request_json::read_object,
 };
 
 /// `POST /databases/*/replication/messages`: a message of another server; see the crate `replication`.
@@ -56,7 +56,9 @@ pub(crate) fn task_json(
     let definition = &task.definition;
     let links = call.state.engine.outgoing_links(record);
     let link = links.get(&DestinationKey::Task(definition.id)).map(|(_, statistics)| statistics);
+    let is_here = task.node(&record.topology) == Some(call.state.engine.node_tag());
     let status = match link.map(|link| link.state) {
+        _ if !is_here => "NotOnThisNode",
         Some(LinkState::Active) => "Active",
         Some(LinkState::Failing) => "Reconnect",
         Some(LinkState::Connecting) | None => "NotActive",
@@ -72,11 +74,7 @@ pub(crate) fn task_json(
     let shown = json!({
         "TaskId": definition.id,
         "TaskType": "Replication",
-        "ResponsibleNode": {
-            "NodeTag": call.state.node_tag(),
-            "NodeUrl": call.state.address_in_passing(&call.headers),
-            "ResponsibleNode": null,
-        },
+        "ResponsibleNode": responsible_json(call, task.node(&record.topology)),
         "TaskState": if definition.is_disabled { "Disabled" } else { "Enabled" },
         "TaskConnectionStatus": status,
         "TaskName": definition.name,
@@ -93,21 +91,6 @@ pub(crate) fn task_json(
         Value::Object(shown) => shown,
         _ => Map::new(),
     }
-}
-
-/// `GET /replication/conflicts`: all conflicts, or those of one document.
-pub(crate) fn conflicts(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query();
-    let answer = match query.get("docId").filter(|id| !id.is_empty()) {
-        Some(id) => json!({"Id": id, "LargestEtag": 0, "Results": []}),
-        None => json!({"TotalResults": 0, "Results": []}),
-    };
-    Ok(Answer::shape(StatusCode::OK, &answer))
-}
-
-/// `GET /replication/conflicts/solver`: no conflict resolution is configured.
-pub(crate) fn conflict_solver(_: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::empty(StatusCode::NOT_FOUND))
 }
 
 /// The links of the database, those of tasks first.

@@ -5,7 +5,7 @@ use documents::{
     log::{EntryKind, LogEntry, Selection},
 };
 use http::StatusCode;
-use model::{DocumentId, Etag, date};
+use model::{DocumentFlags, DocumentId, Etag, date};
 use storage::{ReadTransaction, pass_over};
 use wire::{ErrorKind, HashEtag, QueryString};
 
@@ -315,17 +315,41 @@ fn write_version(change_vector: &str, last_modified_ticks: i64, out: &mut Vec<u8
     object.end();
 }
 
-/// `GET /revisions/resolved`: there are no other nodes, so there are no conflicts to resolve.
+/// `GET /revisions/resolved`: the revisions of what conflicts were resolved to.
 pub(crate) fn resolved(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    query.int("take")?;
-    if let Some(since) = query.get("since").filter(|since| !since.is_empty())
-        && date::parse(since).is_none()
-    {
-        let message = format!("The string '{since}' was not recognized as a valid DateTime.");
-        return Err(ApiError::new(ErrorKind::Format, message));
+    let take = query.int("take")?.map(|take| usize::try_from(take).unwrap_or(0));
+    let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
+    let mut since_ticks = i64::MIN;
+    if let Some(since) = query.get("since").filter(|since| !since.is_empty()) {
+        let parsed = date::parse(since).ok_or_else(|| {
+            let message = format!("The string '{since}' was not recognized as a valid DateTime.");
+            ApiError::new(ErrorKind::Format, message)
+        })?;
+        since_ticks = parsed.utc_ticks();
     }
-    Ok(Answer::json(b"{\"Results\":[]}".to_vec()))
+    let tx = call.database()?.read();
+    let log = documents::log::read(&tx, &[Selection::all(EntryKind::Revision)], Etag::ZERO)?;
+    let rows = log.filter_map(|entry| entry.map(LogEntry::revision).transpose());
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut results = JsonArray::begin(page.name("Results"));
+    let mut listed = 0;
+    for row in rows {
+        let row = row?;
+        let is_listed = row.flags().contains(DocumentFlags::RESOLVED)
+            && since_ticks <= row.last_modified_ticks();
+        if listed == take {
+            break;
+        }
+        if is_listed {
+            listed += 1;
+            documents::write_revision_json(&row, results.element())?;
+        }
+    }
+    results.end();
+    page.end();
+    Ok(Answer::json(body))
 }
 
 /// `GET /debug/documents/get-revisions`: the log of revisions from an etag on.

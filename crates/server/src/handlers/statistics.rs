@@ -60,14 +60,18 @@ pub(crate) fn essential(call: &Call) -> Result<Answer, ApiError> {
 
 /// `GET /collections/stats`.
 pub(crate) fn collections(call: &Call) -> Result<Answer, ApiError> {
-    let collections = of_collections(&call.read()?)?;
-    Ok(Answer::shape(StatusCode::OK, &collections_answer(&collections)))
+    let tx = call.read()?;
+    let conflicts = documents::count_conflicts(&tx).map_err(failed)?.0;
+    let collections = of_collections(&tx)?;
+    Ok(Answer::shape(StatusCode::OK, &collections_answer(&collections, conflicts)))
 }
 
 /// `GET /collections/stats/detailed`.
 pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ApiError> {
-    let collections = collections_with_bytes(&call.database()?.read())?;
-    Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
+    let tx = call.database()?.read();
+    let conflicts = documents::count_conflicts(&tx).map_err(failed)?.0;
+    let collections = collections_with_bytes(&tx)?;
+    Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections, conflicts)))
 }
 
 /// The collections with their sizes: exact if there are few rows, else estimated.
@@ -100,6 +104,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Api
     let revisions = documents::revisions_total(&tx).map_err(failed)?;
     let has_revisions = ListedConfigurations::of_record(&body_of(&database.record())).has_revisions;
     let attachments = documents::attachment_counts(&tx).map_err(failed)?;
+    let conflicts = documents::count_conflicts(&tx).map_err(failed)?;
     let id = database.identity().database_id.text();
     let indexes = database.indexes().all();
     let indexes: Result<_, _> = indexes.iter().map(|index| summary_of(&tx, index)).collect();
@@ -109,6 +114,8 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Api
         revisions_count: (revisions != 0 || has_revisions).then_some(revisions),
         attachments_count: attachments.attachments,
         contents_count: attachments.contents,
+        conflicted_documents: conflicts.0,
+        conflicts_count: conflicts.1,
         counted_documents: documents::counted_documents(&tx).map_err(failed)?,
         time_series_segments_count: documents::time_series::segments_count(&tx).map_err(failed)?,
         time_series_deleted_ranges_count: documents::time_series::deleted_ranges_count(&tx)

@@ -77,6 +77,9 @@ impl End {
                 true,
             ),
             Ended::TakenOver => End::in_use(ended.reason().to_owned()),
+            Ended::OtherNode => {
+                End::closed(format!("The subscription {name} is served by another node"), true)
+            }
             Ended::DatabaseClosed => End::canceled(),
         }
     }

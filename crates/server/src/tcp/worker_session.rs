@@ -38,6 +38,7 @@ use crate::{
     server_state::ServerState,
     tcp::{
         messages::{MessageReader, ReadEnd, send},
+        placement::require_here,
         received::receive,
         session_end::{End, occupied_text},
         wake::{SessionWake, look_after},
@@ -143,7 +144,9 @@ impl Session {
             id: lease.record().topology_id,
         };
         look_after(&self.state, &lease);
-        let record = self.stored(&database, &options)?;
+        let mut record = self.stored(&database, &options)?;
+        require_here(&self.state.engine, &lease.record(), &record)?;
+        record.position = record.position.on(lease.identity().database_id);
         if let Some(lost) = lost_position(&lease, &record)? {
             return Err(End::invalid(lost.to_string()));
         }
@@ -227,6 +230,7 @@ impl Session {
             worker_id: options.worker_id.clone().unwrap_or_else(|| self.any_worker_id()),
             connected_ticks: now_ticks,
         };
+        let own = self.state.engine.node_tag();
         let stored = StoredSubscription {
             id: record.id,
             name: &record.name,
@@ -234,6 +238,7 @@ impl Session {
             query: Arc::new(query),
             version: record.version,
             position: &record.position,
+            is_taken_over: record.node_tag.as_deref().is_some_and(|tag| tag != own.as_str()),
         };
         let request =
             WorkerRequest { strategy, facts: facts.clone(), wake: Arc::clone(&self.wake) as _ };

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use cluster_state::SubscriptionRecord;
-use subscriptions::{Standing, Worker};
+use database::DatabaseLease;
+use engine::node_of_subscription;
+use subscriptions::{Ended, Standing, Worker};
 use tokio::time::{Instant, sleep_until};
 use wire::{
     RecordBody, SectionKind,
@@ -14,6 +16,7 @@ use crate::{
     http::web_socket::ConnectionPlace,
     tcp::{
         messages::{ReadEnd, send},
+        placement::{moved, require_still_here},
         received::Received,
         session_end::End,
         wake::SessionWake,
@@ -60,7 +63,7 @@ impl Working<'_> {
         let engine = &self.database.state.engine;
         let connected = engine.store_connected(self.database.id, self.worker()?, now_ticks)?;
         if let Some(ended) = connected.ready().await? {
-            return Err(End::of_worker(ended, &self.subscription.name));
+            return self.ended(ended);
         }
         if self.worker()?.subscription().query().is_of_revisions() {
             self.require_revisions()?;
@@ -68,6 +71,7 @@ impl Working<'_> {
         loop {
             self.require_standing()?;
             let database = self.database.lease()?;
+            self.require_served_here(&database)?;
             let has_work = self.worker()?.has_work(|| database.read()).map_err(read_error)?;
             drop(database);
             if has_work {
@@ -95,6 +99,39 @@ impl Working<'_> {
 
     pub(super) fn worker(&self) -> Result<&Worker, End> {
         self.worker.as_ref().ok_or(End::Gone)
+    }
+
+    /// Ends the session if another node serves the subscription now.
+    fn require_served_here(&self, database: &DatabaseLease) -> Result<(), End> {
+        let record = database.record();
+        if record.topology.nodes().nth(1).is_none() {
+            return Ok(());
+        }
+        let engine = &self.database.state.engine;
+        let id = self.subscription.id;
+        let present = engine.cluster_state().subscription_by_id(self.database.id, id)?;
+        // What became of one that is gone is told by what removed it.
+        let Some(mut present) = present else { return Ok(()) };
+        if present.version != self.subscription.version {
+            return Ok(());
+        }
+        if present.node_tag.is_none() {
+            present.node_tag = Some(engine.node_tag().to_string());
+        }
+        require_still_here(engine, &record, &present)
+    }
+
+    /// The end of a worker whose progress was refused.
+    fn ended(&self, ended: Ended) -> Result<(), End> {
+        if ended != Ended::OtherNode {
+            return Err(End::of_worker(ended, &self.subscription.name));
+        }
+        let (engine, id) = (&self.database.state.engine, self.subscription.id);
+        let record = self.database.lease()?.record();
+        let present = engine.cluster_state().subscription_by_id(self.database.id, id)?;
+        let present = present.unwrap_or_else(|| self.subscription.clone());
+        let node = node_of_subscription(&record, &present);
+        Err(moved(engine, (&record, &present), node))
     }
 
     /// Ends the session if its worker must not continue.
@@ -191,9 +228,14 @@ impl Working<'_> {
     /// Stores what the worker has processed; only then the acknowledgement is confirmed.
     async fn store_acknowledged(&mut self) -> Result<(), End> {
         let ticks = self.now_ticks();
+        let database = self.database.lease()?;
         let Some(worker) = self.worker.as_mut() else { return Err(End::Gone) };
         let engine = &self.database.state.engine;
-        engine.store_acknowledged(self.database.id, worker, ticks)?.ready().await?;
+        let stored = engine.store_acknowledged(&database, worker, ticks)?;
+        drop(database);
+        if let Some(ended) = stored.ready().await? {
+            return self.ended(ended);
+        }
         let now_ticks = self.now_ticks();
         self.worker()?.activity().batch_acknowledged(now_ticks);
         Ok(())
@@ -202,11 +244,16 @@ impl Working<'_> {
     /// Stores that changes were passed which the query does not select.
     async fn store_passed(&mut self) -> Result<(), End> {
         let engine = &self.database.state.engine;
-        let passed = engine.store_passed(self.database.id, self.worker()?)?;
-        if let Some(passed) = passed {
-            passed.ready().await?;
+        let database = self.database.lease()?;
+        let passed = engine.store_passed(&database, self.worker()?)?;
+        drop(database);
+        match passed {
+            None => Ok(()),
+            Some(passed) => match passed.ready().await? {
+                None => Ok(()),
+                Some(ended) => self.ended(ended),
+            },
         }
-        Ok(())
     }
 
     pub(super) fn now_ticks(&self) -> i64 {

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::{http_client::Reply, test_server::TestServer};
 
 /// How often something is looked for before it is missing.
-const ATTEMPTS: u32 = 1000;
+const ATTEMPTS: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-fn url(server: &TestServer) -> String {
+pub(crate) fn url(server: &TestServer) -> String {
     format!("http://{}", server.address)
 }
 
-fn add(first: &TestServer, other: &TestServer) {
+pub(crate) fn add(first: &TestServer, other: &TestServer) {
     let added = first.send("PUT", &format!("/admin/cluster/node?url={}", url(other)), b"");
     assert_eq!(added.status, 204, "{}", added.text());
     // A node votes once it has caught up.
@@ -26,7 +26,7 @@ fn add(first: &TestServer, other: &TestServer) {
 }
 
 /// Nodes A, B and C.
-fn three() -> Vec<TestServer> {
+pub(crate) fn three() -> Vec<TestServer> {
     let nodes: Vec<_> = (0..3).map(|_| TestServer::start(Platform::memory(), &[])).collect();
     add(&nodes[0], &nodes[1]);
     add(&nodes[0], &nodes[2]);
@@ -34,13 +34,13 @@ fn three() -> Vec<TestServer> {
 }
 
 /// Sends a request again while there is no leader: on a busy machine one is deposed now and then.
-fn send(node: &TestServer, method: &str, target: &str, body: &[u8]) -> Reply {
+pub(crate) fn send(node: &TestServer, method: &str, target: &str, body: &[u8]) -> Reply {
     eventually("a leader takes the request", || {
         Some(node.send(method, target, body)).filter(|reply| reply.status != 503)
     })
 }
 
-fn create(node: &TestServer, query: &str, record: Value) -> Reply {
+pub(crate) fn create(node: &TestServer, query: &str, record: Value) -> Reply {
     let name = record["DatabaseName"].as_str().unwrap_or_default();
     // A request that is sent again creates nothing twice.
     let target = format!("/admin/databases?{query}&raft-request-id={name}-{query}");
@@ -48,7 +48,7 @@ fn create(node: &TestServer, query: &str, record: Value) -> Reply {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a node is looked at from outside")]
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..ATTEMPTS {
         if let Some(found) = look() {
             return found;
@@ -59,7 +59,7 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The tags and roles of the nodes of a database, as a node sees them.
-fn topology(node: &TestServer, database: &str) -> Vec<(String, String, String)> {
+pub(crate) fn topology(node: &TestServer, database: &str) -> Vec<(String, String, String)> {
     let reply = node.get(&format!("/topology?name={database}"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let nodes = reply.json()["Nodes"].as_array().cloned().unwrap_or_default();
@@ -191,7 +191,7 @@ fn two_of_three_nodes_go_on_and_one_refuses_what_needs_a_majority() {
     assert!(refused.text().contains("takes no changes"), "{}", refused.text());
 }
 
-fn document(node: &TestServer, id: &str) -> Option<Value> {
+pub(crate) fn document(node: &TestServer, id: &str) -> Option<Value> {
     let reply = node.get(&format!("/databases/db/docs?id={id}"));
     (reply.status == 200).then(|| reply.json()["Results"][0].clone())
 }

@@ -25,7 +25,7 @@ fn put_task(source: &TestServer, database: &str, task: &Value) -> u64 {
 }
 
 /// Replicates from one to the other.
-fn replicate(source: &TestServer, destination: &TestServer) -> u64 {
+pub(crate) fn replicate(source: &TestServer, destination: &TestServer) -> u64 {
     connect(source, destination, "db");
     put_task(source, "db", &json!({"Name": "east", "ConnectionStringName": "to"}))
 }

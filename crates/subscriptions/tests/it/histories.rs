@@ -27,8 +27,8 @@ use script::ScriptPool;
 use serde_json::Value;
 use storage::{CountedOutput, Environment, EnvironmentOptions, WorkingMemory};
 use subscriptions::{
-    ConnectionFacts, Standing, StoredSubscription, Strategy, SubscriptionSet, Wake, Worker,
-    WorkerRequest,
+    ConnectionFacts, Replicated, Standing, StoredSubscription, Strategy, SubscriptionSet, Wake,
+    Worker, WorkerRequest,
 };
 
 const HISTORIES: u64 = 250;
@@ -170,6 +170,7 @@ impl Stage {
             query: Arc::clone(&self.query),
             version: 1,
             position: &self.stored.position,
+            is_taken_over: false,
         };
         let request =
             WorkerRequest { strategy, facts: ConnectionFacts::default(), wake: Arc::new(NoWake) };
@@ -242,7 +243,7 @@ impl Stage {
         }
         let on_its_way = &mut self.stored.on_its_way;
         let (seed, is_of_revisions) = (self.seed, self.query.is_of_revisions());
-        connected.worker.acknowledge(|position| {
+        connected.worker.acknowledge(Replicated::ALONE, |position| {
             // At most one change of a document is in a worker's hands, and one waits behind it.
             let listed = position.unsettled.len();
             assert!(is_of_revisions || listed <= LISTED_MAX, "seed {seed}: {listed} are listed");
@@ -337,7 +338,7 @@ impl Stage {
         }
         // What was let go of and changed meanwhile is settled without an acknowledgement.
         let subscription = self.workers[0].worker.subscription();
-        let position = subscription.position_to_store();
+        let position = subscription.position_to_store(Replicated::ALONE);
         let position = position.as_ref().unwrap_or(&self.stored.position);
         assert!(position.unsettled.is_empty(), "seed {}", self.seed);
     }

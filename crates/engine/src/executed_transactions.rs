@@ -1,0 +1,76 @@
+//! Which cluster-wide transactions all nodes of a database have executed: they are removed from the shared state.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use cluster_state::{Command, ExecutedCommand};
+use model::{DatabaseId, DatabaseRecord};
+
+use crate::{engine::Engine, error::EngineError};
+
+/// A node says at most so often how far it is with a database.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// When this node last said how far it is with each database.
+#[derive(Default)]
+pub(crate) struct ExecutedNotes(Mutex<HashMap<DatabaseId, Duration>>);
+
+impl ExecutedNotes {
+    fn is_due(&self, database: DatabaseId, now: Duration) -> bool {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = notes.get(&database).is_none_or(|last| *last + INTERVAL <= now);
+        if is_due {
+            notes.insert(database, now);
+        }
+        is_due
+    }
+}
+
+impl Engine {
+    /// The index up to which all nodes of a database have executed its transactions; `own` is that of this node.
+    pub(crate) fn executed_by_all(
+        &self,
+        record: &DatabaseRecord,
+        own: u64,
+    ) -> Result<u64, EngineError> {
+        let this = self.node_tag();
+        let mut others = record.topology.nodes().filter(|node| *node != this).peekable();
+        if others.peek().is_none() {
+            return Ok(own);
+        }
+        let said = self.cluster_state().executed_transactions(record.topology_id)?;
+        Ok(others.map(|node| said.get(node.as_str()).copied().unwrap_or(0)).fold(own, u64::min))
+    }
+
+    /// Says of open databases with other nodes how far this one is, if that has changed. To be called about once a second.
+    pub(crate) fn note_executed_transactions(&self) {
+        for database in self.registry.open_leases() {
+            let record = database.record();
+            let has_others = record.topology.nodes().any(|node| node != self.node_tag());
+            if has_others
+                && let Err(error) = self.note_executed(&record, database.executed_transaction())
+            {
+                let database = record.name.as_str();
+                tracing::debug!(database, %error, "the progress with transactions is noted later");
+            }
+        }
+    }
+
+    fn note_executed(&self, record: &DatabaseRecord, executed: u64) -> Result<(), EngineError> {
+        let said = self.cluster_state().executed_transactions(record.topology_id)?;
+        let node_tag = self.node_tag().to_string();
+        let is_said = said.get(&node_tag).copied().unwrap_or(0) >= executed;
+        if is_said || !self.executed_notes.is_due(record.topology_id, self.clock().monotonic()) {
+            return Ok(());
+        }
+        let by_all = self.executed_by_all(record, executed)?;
+        let database = record.topology_id;
+        let command = ExecutedCommand { database, node_tag, executed, by_all };
+        // Nobody waits for it.
+        drop(self.submit_to_cluster(&Command::Executed(command), None)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! What another node may take as passed when it takes over a subscription.
+//!
+//! Etags say nothing elsewhere, so a position is handed over as a change vector. It must not claim too much: a change that
+//! it covers and that no worker has got would never be sent. A document that is written again moves to the end of the log,
+//! and the version that others know of it may never be passed here; and what comes from several nodes arrives in an order
+//! in which one change vector does not tell what is missing.
+//!
+//! So there are *marks*. A mark is the end of the log at some moment, with up to where the database had everything then.
+//! Once the log is passed up to there, everything that the vector covers was passed, or was written again on this node; and
+//! once all other members have what this node has written until then, they have what it was written again as, which the
+//! vector does not cover. Then another node may go on behind it. The part of the own database in it advances
+//! without marks: its changes are in the log in the order of its etags.
+//!
+//! What was passed after the last mark that counts is sent again when another node takes over.
+
+use cluster_state::Handover;
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag, NodeTag};
+
+/// Marks that are remembered; without a place, one is made later.
+const MARKS_MAX: usize = 16;
+
+/// Up to where other members have what this node has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replicated {
+    /// The end of the log of this node.
+    pub last: Etag,
+    /// All other members have everything up to here.
+    pub accepted: Etag,
+}
+
+impl Replicated {
+    /// Of a database that no other node has.
+    pub const ALONE: Replicated = Replicated { last: Etag::ZERO, accepted: Etag(u64::MAX) };
+}
+
+/// The end of the log at some moment.
+#[derive(Clone, Debug)]
+struct Mark {
+    end: Etag,
+    /// Up to where the database had everything; `None` for a position that says something of its own changes alone.
+    vector: Option<ChangeVector>,
+    /// The end of the log when it was passed.
+    passed_at: Option<Etag>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    /// The own database, once a worker has read.
+    own: Option<(DatabaseId, NodeTag)>,
+    passed: ChangeVector,
+    passed_elsewhere: ChangeVector,
+    marks: Vec<Mark>,
+    /// The end of the log at the newest mark that was made there.
+    newest_mark: Etag,
+}
+
+impl Marks {
+    /// Continues from what a position says.
+    pub(crate) fn of(handover: Option<&Handover>) -> Marks {
+        handover.map_or_else(Marks::default, |handover| Marks {
+            passed: handover.passed.clone(),
+            passed_elsewhere: handover.passed_elsewhere.clone(),
+            ..Marks::default()
+        })
+    }
+
+    /// Whether a worker on another node has passed a change.
+    pub(crate) fn is_passed_elsewhere(&self, change_vector: &str) -> bool {
+        !self.passed_elsewhere.is_empty()
+            && change_vector.parse().is_ok_and(|vector| self.passed_elsewhere.covers(&vector))
+    }
+
+    /// Notes whose log is read; returns whether a mark is to be made at its end.
+    pub(crate) fn needs_mark(&mut self, own: (DatabaseId, NodeTag), end: Etag) -> bool {
+        self.own = Some(own);
+        let full = self.marks.iter().filter(|mark| mark.vector.is_some()).count();
+        self.newest_mark < end && full < MARKS_MAX / 2
+    }
+
+    /// Makes a mark at the end of the log, where the database has everything up to `vector`.
+    pub(crate) fn mark(&mut self, end: Etag, vector: ChangeVector) {
+        self.newest_mark = end;
+        self.marks.push(Mark { end, vector: Some(vector), passed_at: None });
+    }
+
+    /// Notes that the log is passed up to an etag, and takes over the marks that count now.
+    pub(crate) fn note_passed(&mut self, up_to: Etag, replicated: Replicated) {
+        let Some(own) = self.own else { return };
+        for mark in self.marks.iter_mut().filter(|mark| mark.end <= up_to) {
+            mark.passed_at.get_or_insert(replicated.last);
+        }
+        if replicated.last <= replicated.accepted {
+            self.advance_own(own, up_to);
+        } else if self.marks.len() < MARKS_MAX
+            && self.marks.iter().all(|mark| mark.end != up_to || mark.vector.is_some())
+        {
+            let passed_at = Some(replicated.last);
+            self.marks.push(Mark { end: up_to, vector: None, passed_at });
+        }
+        let counts = |mark: &Mark| mark.passed_at.is_some_and(|at| at <= replicated.accepted);
+        let marks = std::mem::take(&mut self.marks);
+        let (counting, left): (Vec<Mark>, Vec<Mark>) = marks.into_iter().partition(counts);
+        self.marks = left;
+        for mark in counting {
+            match mark.vector {
+                Some(vector) => {
+                    self.passed = self.passed.merge(&vector);
+                    if vector.covers(&self.passed_elsewhere) {
+                        // Everything of it has arrived, and is behind the position.
+                        self.passed_elsewhere = ChangeVector::empty();
+                    }
+                }
+                None => self.advance_own(own, mark.end),
+            }
+        }
+    }
+
+    fn advance_own(&mut self, (database_id, tag): (DatabaseId, NodeTag), etag: Etag) {
+        if self.passed.etag_of(database_id) < etag {
+            self.passed = self.passed.with(ChangeVectorEntry { tag, etag, database_id });
+        }
+    }
+
+    /// What a position says to other nodes.
+    pub(crate) fn handover(&self) -> Option<Handover> {
+        self.own.map(|(reader, _)| Handover {
+            reader,
+            passed: self.passed.clone(),
+            passed_elsewhere: self.passed_elsewhere.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: DatabaseId = DatabaseId([1; 16]);
+    const B: DatabaseId = DatabaseId([2; 16]);
+
+    fn vector(a: u64, b: u64) -> ChangeVector {
+        let entry = |tag: &str, database_id, etag| ChangeVectorEntry {
+            tag: tag.parse().unwrap(),
+            etag: Etag(etag),
+            database_id,
+        };
+        let mut vector = ChangeVector::empty();
+        for (tag, id, etag) in [("A", A, a), ("B", B, b)] {
+            if etag != 0 {
+                vector = vector.with(entry(tag, id, etag));
+            }
+        }
+        vector
+    }
+
+    fn passed(marks: &Marks) -> (u64, u64) {
+        let passed = marks.handover().unwrap().passed;
+        (passed.etag_of(A).0, passed.etag_of(B).0)
+    }
+
+    fn note_end(marks: &mut Marks, end: u64, vector: ChangeVector) {
+        assert!(marks.needs_mark((A, NodeTag::A), Etag(end)));
+        marks.mark(Etag(end), vector);
+        assert!(!marks.needs_mark((A, NodeTag::A), Etag(end)));
+    }
+
+    fn replicated(last: u64, accepted: u64) -> Replicated {
+        Replicated { last: Etag(last), accepted: Etag(accepted) }
+    }
+
+    #[test]
+    fn a_mark_counts_once_it_is_passed_and_the_others_have_what_was_written_until_then() {
+        let mut marks = Marks::default();
+        note_end(&mut marks, 10, vector(10, 7));
+        marks.note_passed(Etag(6), replicated(12, 12));
+        // Of the own changes it is known at once what is passed, of others only at the mark.
+        assert_eq!(passed(&marks), (6, 0));
+        marks.note_passed(Etag(10), replicated(15, 12));
+        assert_eq!(passed(&marks), (6, 0));
+        marks.note_passed(Etag(11), replicated(16, 14));
+        assert_eq!(passed(&marks), (6, 0));
+        marks.note_passed(Etag(11), replicated(16, 15));
+        assert_eq!(passed(&marks), (10, 7));
+        marks.note_passed(Etag(11), replicated(16, 16));
+        assert_eq!(passed(&marks), (11, 7));
+    }
+
+    #[test]
+    fn what_was_passed_elsewhere_is_remembered_until_all_of_it_has_arrived() {
+        let elsewhere =
+            Handover { reader: B, passed: vector(5, 9), passed_elsewhere: vector(5, 9) };
+        let mut marks = Marks::of(Some(&elsewhere));
+        assert!(marks.is_passed_elsewhere(vector(5, 8).as_str()));
+        assert!(!marks.is_passed_elsewhere(vector(6, 1).as_str()));
+        note_end(&mut marks, 20, vector(20, 8));
+        marks.note_passed(Etag(20), Replicated::ALONE);
+        assert_eq!(passed(&marks), (20, 9));
+        assert!(marks.is_passed_elsewhere(vector(0, 9).as_str()));
+        note_end(&mut marks, 21, vector(21, 9));
+        marks.note_passed(Etag(21), Replicated::ALONE);
+        assert!(!marks.is_passed_elsewhere(vector(0, 9).as_str()));
+        assert_eq!(marks.handover().unwrap().passed_elsewhere, ChangeVector::empty());
+    }
+}
