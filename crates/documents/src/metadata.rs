@@ -95,7 +95,8 @@ pub(crate) fn accept<'a>(
     Ok(AcceptedDocument { body: Cow::Owned(body), collection })
 }
 
-/// The document with other lists; `None` removes them.
+/// The document with other lists; `None` removes them. Metadata in which nothing is left is removed, too: documents that
+/// differ in their lists alone are the same without them.
 pub(crate) fn with_listed(
     document: &Document<'_>,
     listed: Option<&BlittableBuf>,
@@ -107,7 +108,10 @@ pub(crate) fn with_listed(
         (None, Some(lists)) => properties_of(lists)?,
         (None, None) => Vec::new(),
     };
-    with_metadata(document, &kept)
+    match kept.as_slice() {
+        [] => Ok(modify(document, &[Edit::Remove { path: &[METADATA] }])?),
+        kept => with_metadata(document, kept),
+    }
 }
 
 /// Whether the metadata says that the document is archived.

@@ -339,8 +339,6 @@ impl Content {
                     attachments += &format!("{} {};", attachment.name(), attachment.hash());
                 }
                 let json = String::from_utf8(row.body()?.to_json()?).unwrap();
-                // Without its lists, a version that was lost may have metadata or none.
-                let json = json.replace(r#","@metadata":{}"#, "");
                 let key = (row.lower_id().to_owned(), entries_of(row.change_vector()));
                 self.revisions.insert(key, (shown(row.flags()), json, attachments));
             }
@@ -376,11 +374,8 @@ impl Content {
                 series.sort();
             }
             LogEntry::Conflict(row) => {
-                // Without its lists, a document may have metadata or none.
-                let json = row.body().map(|body| {
-                    let json = String::from_utf8(body.to_json().unwrap()).unwrap();
-                    json.replace(r#","@metadata":{}"#, "")
-                });
+                let json =
+                    row.body().map(|body| String::from_utf8(body.to_json().unwrap()).unwrap());
                 let versions = self.conflicts.entry(row.lower_id().to_owned()).or_default();
                 versions.insert(entries_of(row.change_vector()), json);
             }
