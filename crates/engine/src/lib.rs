@@ -182,7 +182,7 @@ pub use crate::{
     subscription_key::SubscriptionKey,
     subscription_progress::{StoredConnection, StoredProgress, node_of_subscription},
     subscriptions::{
-        LostPosition, NewSubscription, SubscriptionUpdate, lost_position, position_of,
+        LostPosition, NewSubscription, SubscriptionUpdate, lost_position, position_of, position_on,
     },
     unknown_directories::has_databases,
 };

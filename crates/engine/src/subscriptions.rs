@@ -329,6 +329,19 @@ fn others_in(change_vector: &ChangeVector, own: DatabaseId) -> ChangeVector {
     }
 }
 
+/// Where a subscription continues on this node: at its position, or where it takes over from another member. Nothing is
+/// taken over from an earlier database of this node.
+pub fn position_on(database: &Database, subscription: &SubscriptionRecord) -> SubscriptionPosition {
+    let record = database.record();
+    let mut nodes = record.topology.nodes();
+    let only = nodes.next().filter(|_| nodes.next().is_none());
+    let served = subscription.node_tag.as_deref();
+    match only.is_some_and(|only| served.is_none_or(|tag| tag == only.as_str())) {
+        true => subscription.position.clone(),
+        false => subscription.position.on(database.identity().database_id),
+    }
+}
+
 /// Whether a subscription must not continue at its position, because that was reached in a lost history of the
 /// database: in newer files than an operator has adopted, before they were salvaged, or before a database in memory
 /// was lost.
@@ -339,7 +352,7 @@ pub fn lost_position(
     database: &Database,
     subscription: &SubscriptionRecord,
 ) -> Result<Option<LostPosition>, EngineError> {
-    let position = &subscription.position.on(database.identity().database_id);
+    let position = &position_on(database, subscription);
     let mismatch = match &position.read_at {
         Some(point) => {
             let vouched = database.environment().vouches_for(point)?;

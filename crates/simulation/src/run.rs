@@ -374,7 +374,7 @@ mod tests {
         let report = run(&plan);
         assert_eq!(report.findings, Vec::<String>::new(), "{:#?}", report.log);
         let removed = |tag: &str| {
-            let done = format!("Ok(Ok(NodeTag({tag})))");
+            let done = format!("-> Some(Ok(Ok(NodeTag({tag}))))");
             report.log.iter().any(|line| line.contains("Remove {") && line.ends_with(&done))
         };
         assert!(removed("C") && removed("A"), "{:#?}", report.log);

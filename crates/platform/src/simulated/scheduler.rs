@@ -461,7 +461,7 @@ mod tests {
             });
             inner.sleep(SECOND * 3).await;
             inner.resume(paused);
-            inner.sleep(SECOND).await;
+            inner.sleep(SECOND + SECOND / 2).await;
         });
         // Both a second in; then the late timer of the paused group when it is resumed, 4.5 seconds in.
         let mut seen = log.borrow().clone();

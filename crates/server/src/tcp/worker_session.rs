@@ -15,7 +15,7 @@ use std::{
 
 use cluster_state::SubscriptionRecord;
 use database::DatabaseLease;
-use engine::lost_position;
+use engine::{lost_position, position_on};
 use model::DatabaseId;
 use query::LogQuery;
 use subscriptions::{
@@ -146,7 +146,7 @@ impl Session {
         look_after(&self.state, &lease);
         let mut record = self.stored(&database, &options)?;
         require_here(&self.state.engine, &lease.record(), &record)?;
-        record.position = record.position.on(lease.identity().database_id);
+        record.position = position_on(&lease, &record);
         if let Some(lost) = lost_position(&lease, &record)? {
             return Err(End::invalid(lost.to_string()));
         }

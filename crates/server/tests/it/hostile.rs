@@ -155,7 +155,7 @@ fn routes_that_are_not_implemented_are_named_in_the_error() {
             "GET /databases/*/etl/performance/live",
             "ETL and queue sinks",
         ),
-        ("GET", "/admin/cluster/log", "GET /admin/cluster/log", "Clusters of several nodes"),
+        ("GET", "/rachis/waitfor", "GET /rachis/waitfor", "Clusters of several nodes"),
     ];
     for (method, target, name, feature) in table {
         let reply = server.send(method, target, b"");
