@@ -250,12 +250,10 @@ fn script_for<'s>(
 /// What a script sees: the versions that are documents, and whether there is one that is a deletion.
 fn given_to_script(versions: &[ConflictRow<'_>]) -> Result<blittable::BlittableBuf, EngineError> {
     let mut json = b"{\"docs\":[".to_vec();
-    let mut count = 0;
-    for body in versions.iter().filter_map(ConflictRow::body) {
-        if 0 < count {
+    for (place, body) in versions.iter().filter_map(ConflictRow::body).enumerate() {
+        if 0 < place {
             json.push(b',');
         }
-        count += 1;
         body.write_json(&mut json).map_err(DocumentError::from)?;
     }
     let has_tombstone = versions.iter().any(|version| version.body().is_none());

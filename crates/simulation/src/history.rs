@@ -244,7 +244,9 @@ fn allows(request: Request, state: Register) -> bool {
 fn agrees(state: Register, position: u64, operation: &Operation) -> Option<Register> {
     let Ended::Answered { is_done, shown, .. } = operation.outcome else { return None };
     let has_unknown_index = state.is_some_and(|state| state.index.is_none());
-    if allows(operation.request, state) != is_done && !(has_unknown_index && !is_done) {
+    // A condition on an index that is not known may have failed.
+    let may_have_failed = has_unknown_index && !is_done;
+    if !may_have_failed && allows(operation.request, state) != is_done {
         return None;
     }
     match (shown, state) {

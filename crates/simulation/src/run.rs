@@ -235,7 +235,7 @@ fn members(world: &World) -> Option<Vec<usize>> {
 /// Why the nodes are not equal; `None` if they are.
 fn difference(world: &World) -> Option<String> {
     let Some(members) = members(world) else { return Some("nobody leads".to_owned()) };
-    let mut first: Option<(usize, Option<(u64, u64)>, Vec<u8>)> = None;
+    let mut first = None;
     for node in members {
         if world.is_down(node) {
             return Some(format!("node {node} is down"));

@@ -84,7 +84,7 @@ impl DocumentWriter<'_> {
         };
         let mut marks = marks;
         if conflict.is_some() {
-            marks.added = marks.added | DocumentFlags::RESOLVED;
+            marks.added |= DocumentFlags::RESOLVED;
         }
         let before = match &conflict {
             Some(taken) => Before {
