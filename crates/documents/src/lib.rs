@@ -53,6 +53,7 @@ mod due;
 mod ensure;
 mod error;
 mod field_path;
+mod forgotten_transactions;
 mod hilo;
 mod identities;
 mod import;

@@ -15,15 +15,11 @@ use std::iter::Peekable;
 use model::Etag;
 use storage::{StorageError, Transaction, TreeName, WriteTransaction};
 
-use crate::{
-    error::{DocumentError, corrupt},
-    log::{self, EntryKind, EntryKinds, Selection},
-    write::DocumentWriter,
-};
+use crate::error::{DocumentError, corrupt};
 
-const VALUE_BYTES: u16 = 8;
+pub(crate) const VALUE_BYTES: u16 = 8;
 
-fn tree() -> TreeName {
+pub(crate) fn tree() -> TreeName {
     TreeName::from("Transactions")
 }
 
@@ -36,47 +32,6 @@ pub(crate) fn note(
     let Some(first) = before.next().filter(|first| *first < last) else { return Ok(()) };
     tx.fixed_tree_mut(&tree(), VALUE_BYTES)?.put(first.0, &last.0.to_le_bytes())?;
     Ok(())
-}
-
-/// Notes that are looked at at once.
-const LOOKED_AT_MAX: usize = 500;
-
-impl DocumentWriter<'_> {
-    /// Forgets notes of transactions of whose changes fewer than two are left, from an etag on, as far as there is time for
-    /// it; returns where to go on, or `None` at the end.
-    ///
-    /// # Errors
-    /// Storage errors; a damaged note.
-    pub fn forget_transactions(&mut self, from: Etag) -> Result<Option<Etag>, DocumentError> {
-        let (mut useless, mut next) = (Vec::new(), None);
-        let tx = self.transaction();
-        for (count, note) in tx.fixed_tree(&tree())?.range(from.0)?.enumerate() {
-            let (first, last) = note?;
-            if count == LOOKED_AT_MAX {
-                next = Some(Etag(first));
-                break;
-            }
-            let last = last.try_into().map(u64::from_le_bytes);
-            let last = last.map_err(|_| corrupt("the note of a transaction is damaged"))?;
-            let everything = [Selection::all(EntryKinds::of(&EntryKind::ALL))];
-            let log = log::read(tx, &everything, Etag(first.saturating_sub(1)))?;
-            let mut left = 0;
-            for entry in log.take(2) {
-                left += usize::from(entry?.etag().0 <= last);
-            }
-            if left < 2 {
-                useless.push(first);
-            }
-        }
-        if !useless.is_empty() {
-            let mut notes = self.tx.fixed_tree_mut(&tree(), VALUE_BYTES)?;
-            for first in useless {
-                notes.delete(first)?;
-            }
-            self.note_quiet_change();
-        }
-        Ok(next)
-    }
 }
 
 type Notes<'t> = dyn Iterator<Item = Result<(u64, &'t [u8]), StorageError>> + 't;

@@ -4,11 +4,6 @@
 //! One node resolves them, so that scripts decide once: the one that is responsible for the database. Its decision is a
 //! version that knows all others, and replicates as any other does.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
-
 use blittable::Value as Blittable;
 use commands::{Batch, Command, CommandResult};
 use database::{Database, DatabaseLease, WrittenRecord};
@@ -16,7 +11,7 @@ use documents::{
     ConflictResolution, ConflictRow, DocumentError,
     log::{EntryKind, Selection},
 };
-use model::{ChangeVector, DatabaseId, DatabaseRecord, DocumentId, Etag};
+use model::{ChangeVector, DatabaseRecord, DocumentId, Etag};
 use script::{Budget, NoHost, PatchScript, PatchText, ScriptDocument, ScriptValue};
 use serde_json::{Map, Value};
 use storage::Transaction;
@@ -28,25 +23,6 @@ use crate::{engine::Engine, error::EngineError};
 const TURN_MAX: usize = 256;
 /// What a script returns to have the document deleted.
 const TOMBSTONE: &str = "RESOLVE_TO_TOMBSTONE";
-
-/// What was last looked at in each database: the last version in conflict, and the record. What nobody could decide is
-/// looked at again when one of them changes.
-#[derive(Default)]
-pub(crate) struct ConflictLooks(Mutex<HashMap<DatabaseId, (Etag, u64)>>);
-
-impl ConflictLooks {
-    fn is_last(&self, database: DatabaseId, look: (Etag, u64)) -> bool {
-        self.lock().get(&database) == Some(&look)
-    }
-
-    fn note(&self, database: DatabaseId, look: (Etag, u64)) {
-        self.lock().insert(database, look);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<DatabaseId, (Etag, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// How conflicts of a database are resolved.
 pub fn conflict_solver(record: &DatabaseRecord) -> ConflictSolver {

@@ -1,33 +1,9 @@
 //! Which cluster-wide transactions all nodes of a database have executed: they are removed from the shared state.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
 use cluster_state::{Command, ExecutedCommand};
-use model::{DatabaseId, DatabaseRecord};
+use model::DatabaseRecord;
 
 use crate::{engine::Engine, error::EngineError};
-
-/// A node says at most so often how far it is with a database.
-const INTERVAL: Duration = Duration::from_secs(5);
-
-/// When this node last said how far it is with each database.
-#[derive(Default)]
-pub(crate) struct ExecutedNotes(Mutex<HashMap<DatabaseId, Duration>>);
-
-impl ExecutedNotes {
-    fn is_due(&self, database: DatabaseId, now: Duration) -> bool {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = notes.get(&database).is_none_or(|last| *last + INTERVAL <= now);
-        if is_due {
-            notes.insert(database, now);
-        }
-        is_due
-    }
-}
 
 impl Engine {
     /// The index up to which all nodes of a database have executed its transactions; `own` is that of this node.

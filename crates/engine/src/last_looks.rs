@@ -1,14 +1,15 @@
-//! How far a database was when a node of its group was last looked at: a node that has everything up to there has caught
-//! up.
+//! What was last looked at, or said, of each database that several nodes have.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use model::{DatabaseId, Etag, NodeTag};
 
-/// See the module.
+/// How far a database was when a node of its group was last looked at: a node that has everything up to there has caught
+/// up.
 #[derive(Default)]
 pub(crate) struct LastLooks(Mutex<HashMap<(DatabaseId, NodeTag), Etag>>);
 
@@ -24,5 +25,42 @@ impl LastLooks {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(DatabaseId, NodeTag), Etag>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was last looked at in each database: the last version in conflict, and the record. What nobody could decide is
+/// looked at again when one of them changes.
+#[derive(Default)]
+pub(crate) struct ConflictLooks(Mutex<HashMap<DatabaseId, (Etag, u64)>>);
+
+impl ConflictLooks {
+    pub(crate) fn is_last(&self, database: DatabaseId, look: (Etag, u64)) -> bool {
+        self.lock().get(&database) == Some(&look)
+    }
+
+    pub(crate) fn note(&self, database: DatabaseId, look: (Etag, u64)) {
+        self.lock().insert(database, look);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DatabaseId, (Etag, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A node says at most so often how far it is with a database.
+const EXECUTED_INTERVAL: Duration = Duration::from_secs(5);
+
+/// When this node last said how far it is with each database.
+#[derive(Default)]
+pub(crate) struct ExecutedNotes(Mutex<HashMap<DatabaseId, Duration>>);
+
+impl ExecutedNotes {
+    pub(crate) fn is_due(&self, database: DatabaseId, now: Duration) -> bool {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = notes.get(&database).is_none_or(|last| *last + EXECUTED_INTERVAL <= now);
+        if is_due {
+            notes.insert(database, now);
+        }
+        is_due
     }
 }
