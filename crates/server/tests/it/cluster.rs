@@ -91,8 +91,12 @@ fn servers_become_nodes_and_share_what_all_agree_on() {
     let created = create(&nodes[1], "replicationFactor=3", json!({"DatabaseName": "db"}));
     assert_eq!(created.status, 201, "{}", created.text());
     assert_eq!(created.json()["Topology"]["Members"], json!(["B", "A", "C"]));
-    let put = send(&nodes[2], "PUT", "/databases/db/cmpxchg?key=k&index=0", br#"{"Object":1}"#);
-    assert_eq!(put.status, 200, "{}", put.text());
+    // Another node learns of the database a moment later.
+    eventually("the node takes values of the database", || {
+        let target = "/databases/db/cmpxchg?key=k&index=0";
+        let put = send(&nodes[2], "PUT", target, br#"{"Object":1}"#);
+        (put.status == 200).then_some(())
+    });
     for node in &nodes {
         let value = send(node, "GET", "/databases/db/cmpxchg?key=k", b"").json();
         assert_eq!(value["Results"][0]["Value"]["Object"], 1);
