@@ -83,6 +83,27 @@ pub struct Cluster {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// A leader that gives no sign of life, until this is dropped: the request that had it resign may end early.
+struct Resigned<'a> {
+    shared: &'a Shared,
+    raft: &'a RaftNode,
+}
+
+impl<'a> Resigned<'a> {
+    fn begin(shared: &'a Shared, raft: &'a RaftNode) -> Self {
+        shared.resign_until(Some(Moment::now() + RESIGNED_MAX));
+        raft.runtime_config().heartbeat(false);
+        Self { shared, raft }
+    }
+}
+
+impl Drop for Resigned<'_> {
+    fn drop(&mut self) {
+        self.raft.runtime_config().heartbeat(self.shared.has_company.load(Ordering::Acquire));
+        self.shared.resign_until(None);
+    }
+}
+
 /// A submitted command. It is applied even if its outcome is not awaited.
 pub struct Submission {
     receiver: oneshot::Receiver<Result<Applied, ClusterError>>,
@@ -211,14 +232,11 @@ impl Cluster {
         if raft.metrics().borrow().state != ServerState::Leader {
             return;
         }
-        self.shared.resign_until(Some(Moment::now() + RESIGNED_MAX));
-        raft.runtime_config().heartbeat(false);
+        let _resigned = Resigned::begin(&self.shared, &raft);
         let wait = raft.wait(Some(RESIGNED_MAX));
         let is_over = |metrics: &Metrics| metrics.state != ServerState::Leader;
         // Without another leader, this one goes on.
         drop(wait.metrics(is_over, "another node is elected").await);
-        raft.runtime_config().heartbeat(true);
-        self.shared.resign_until(None);
     }
 
     /// Has this node stand for election as if it had not heard of a leader for long. Others do not vote for it while they

@@ -1,4 +1,4 @@
-//! When this node last reached each other one: what a leader knows of those that follow it.
+//! When this node last reached each other one: what a leader knows of those that follow it, and what is logged of it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,6 +14,9 @@ use crate::{node_id::tag_of, runtime::Moment};
 const TRIED_MAX: Duration = Duration::from_secs(5);
 /// Changes of who leads that are remembered.
 const CHANGES_MAX: usize = 32;
+/// Not more than one failure of a node is logged in this time: there are several connections to it, and over a bad network
+/// one of them fails while another one works.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What this node knows of reaching another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,25 @@ struct Attempts {
     sent: Moment,
     answered: Option<Moment>,
     failing: Option<(Moment, String)>,
+    /// Whether it was logged that the node does not answer, and not yet that it does again.
+    is_logged: bool,
+    /// When a failure was last logged.
+    logged_at: Option<Moment>,
+}
+
+impl Attempts {
+    /// Whether it is to be logged that the node answers again, or does not answer.
+    fn is_to_be_logged(&mut self, is_answered: bool, now: Moment) -> bool {
+        if is_answered {
+            return std::mem::replace(&mut self.is_logged, false);
+        }
+        let is_recent = self.logged_at.is_some_and(|at| now - at < LOG_INTERVAL);
+        if self.is_logged || is_recent {
+            return false;
+        }
+        (self.is_logged, self.logged_at) = (true, Some(now));
+        true
+    }
 }
 
 impl Contacts {
@@ -70,15 +92,18 @@ impl Contacts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a request was answered, or why not.
-    pub(crate) fn note(&self, node: u64, error: Option<String>, now: Moment) {
+    /// Notes that a request was answered, or why not; returns whether that is to be logged.
+    pub(crate) fn note(&self, node: u64, error: Option<String>, now: Moment) -> bool {
         let mut known = self.lock();
         let attempts = known.nodes.entry(node).or_insert(Attempts {
             sent: now,
             answered: None,
             failing: None,
+            is_logged: false,
+            logged_at: None,
         });
         attempts.sent = now;
+        let is_to_be_logged = attempts.is_to_be_logged(error.is_none(), now);
         match error {
             None => (attempts.answered, attempts.failing) = (Some(now), None),
             Some(error) => {
@@ -86,6 +111,7 @@ impl Contacts {
                 attempts.failing = Some((since, error));
             }
         }
+        is_to_be_logged
     }
 
     /// Forgets nodes that are no longer there.
@@ -156,5 +182,23 @@ mod tests {
         assert_eq!(of_two(11).silent_for(), None);
         contacts.retain(|node| node != 2);
         assert!(contacts.all(at(11), |_| None).is_empty());
+    }
+
+    #[test]
+    fn a_node_that_answers_now_and_then_is_logged_once() {
+        let (contacts, now) = (Contacts::default(), Moment::now());
+        let note = |node, is_answered: bool| {
+            contacts.note(node, (!is_answered).then(|| "refused".to_owned()), now)
+        };
+        assert!(!note(1, true), "nothing was wrong");
+        assert!(note(1, false));
+        assert!(!note(1, false), "it is known");
+        assert!(note(2, false), "another node");
+        assert!(note(1, true), "it answers again");
+        for _ in 0..10 {
+            assert!(!note(1, false), "not again within the interval");
+            assert!(!note(1, true));
+        }
+        assert!(contacts.note(1, Some("refused".to_owned()), now + LOG_INTERVAL));
     }
 }

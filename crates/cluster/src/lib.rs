@@ -28,7 +28,6 @@
 
 #![forbid(unsafe_code)]
 
-mod answers;
 mod cluster;
 mod contacts;
 mod driver;
@@ -60,7 +59,7 @@ mod supervision;
 pub use crate::{
     cluster::{Cluster, ClusterOptions, Submission},
     contacts::{Contact, LeaderChange},
-    inspection::{InspectedEntry, Inspection},
+    inspection::{Ballot, InspectedEntry, Inspection},
     limits::Limits,
     log_view::{LogExtent, LoggedEntry},
     membership::{ClusterNode, NODES_MAX, Role, Topology},

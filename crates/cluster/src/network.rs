@@ -130,17 +130,16 @@ impl PeerConnection {
         let answer = self.shared.call(self.target, &self.url, &request, option.hard_ttl(), read);
         let answer = answer.await;
         self.note(answer.as_ref().err());
-        let error = answer.as_ref().err().map(|error| match error {
-            CallError::Io(error) => error.to_string(),
-            CallError::Refused(refusal) => refusal.to_string(),
-        });
-        self.shared.contacts.note(self.target, error, Moment::now());
         answer.map_err(|error| self.rpc_error(error))
     }
 
-    /// Logs that the node does not answer, and that it does again.
+    /// Notes whether the node answers; logs that it does not, and that it does again.
     fn note(&self, error: Option<&CallError>) {
-        if !self.shared.answers.note(self.target, error.is_none()) {
+        let reason = error.map(|error| match error {
+            CallError::Io(error) => error.to_string(),
+            CallError::Refused(refusal) => refusal.to_string(),
+        });
+        if !self.shared.contacts.note(self.target, reason, Moment::now()) {
             return;
         }
         let url = self.url.as_str();

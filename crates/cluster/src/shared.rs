@@ -10,7 +10,6 @@ use openraft::ServerState;
 use platform::{Clock, Entropy};
 
 use crate::{
-    answers::Answers,
     contacts::Contacts,
     identity::CurrentIdentity,
     limits::Limits,
@@ -47,7 +46,6 @@ pub(crate) struct Shared {
     /// The running consensus; `None` while it is stopped.
     pub(crate) raft: RwLock<Option<RaftNode>>,
     pub(crate) staging: Arc<Staging>,
-    pub(crate) answers: Answers,
     pub(crate) contacts: Contacts,
     /// Until when this node, which leads, lets another one be elected.
     resigned_until: Mutex<Option<Moment>>,
@@ -87,7 +85,6 @@ impl Shared {
             url: RwLock::default(),
             raft: RwLock::default(),
             staging: Arc::default(),
-            answers: Answers::default(),
             contacts: Contacts::default(),
             resigned_until: Mutex::default(),
             has_company: AtomicBool::default(),

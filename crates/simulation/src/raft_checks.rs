@@ -2,36 +2,36 @@
 
 use std::{collections::BTreeMap, hash::Hasher};
 
-use cluster::{InspectedEntry, Inspection};
+use cluster::{Ballot, InspectedEntry, Inspection};
 
 /// What was seen of the nodes so far.
 #[derive(Default)]
 pub(crate) struct RaftChecks {
-    leaders: BTreeMap<u64, usize>,
-    /// By index and term: the hash of the entry, and the term of the one before it, if it was seen.
-    entries: BTreeMap<(u64, u64), (u64, Option<u64>)>,
-    /// By index: the term of the entry, and the newest term in which it was first seen to be committed.
-    committed: BTreeMap<u64, (u64, u64)>,
+    leaders: BTreeMap<Ballot, usize>,
+    /// By index and leader: the hash of the entry, and the leader of the one before it, if it was seen.
+    entries: BTreeMap<(u64, Ballot), (u64, Option<Ballot>)>,
+    /// By index: the leader of the entry, and the newest vote when it was first seen to be committed.
+    committed: BTreeMap<u64, (Ballot, Ballot)>,
     /// By index of an entry: the hash of the state in which it is the last one.
     states: BTreeMap<u64, u64>,
     nodes: BTreeMap<usize, Seen>,
-    /// The newest term of any node.
-    term: u64,
+    /// The newest vote of any node.
+    vote: Ballot,
 }
 
 /// What was seen of a node, as long as it has its disk.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    term: u64,
+    vote: Ballot,
     applied: u64,
     /// What would be different if anything was.
     stored: Stored,
 }
 
-type Position = Option<(u64, u64)>;
+type Position = Option<(u64, Ballot)>;
 
-/// The term in which a node leads; its purged, last and applied entries.
-type Stored = (Option<u64>, Position, Position, Position);
+/// As what a node leads; its purged, last and applied entries.
+type Stored = (Option<Ballot>, Position, Position, Position);
 
 fn hash(bytes: &[u8]) -> u64 {
     // Deterministic, and good enough to tell states apart.
@@ -53,16 +53,16 @@ impl RaftChecks {
 
     /// Compares a node with everything seen so far. Returns what is wrong.
     pub(crate) fn observe(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
-        self.term = self.term.max(seen.term);
-        let stored = (seen.leads_in, seen.purged, seen.last, seen.applied);
+        self.vote = self.vote.max(seen.vote);
+        let stored = (seen.leads_as, seen.purged, seen.last, seen.applied);
         let before = self.nodes.get(&node).copied().unwrap_or_default();
-        if before.term == seen.term && before.stored == stored {
+        if before.vote == seen.vote && before.stored == stored {
             return Ok(());
         }
         let log = seen.log().map_err(|error| format!("the log of node {node}: {error}"))?;
         self.check_growth(node, seen, stored)?;
-        if let Some(term) = seen.leads_in {
-            self.check_leader(node, term, seen, &log)?;
+        if let Some(ballot) = seen.leads_as {
+            self.check_leader(node, ballot, seen, &log)?;
         }
         self.check_log(node, seen, &log)?;
         self.check_committed(node, seen, &log)
@@ -76,10 +76,10 @@ impl RaftChecks {
     ) -> Result<(), String> {
         let applied = seen.applied.map_or(0, |(index, _)| index);
         let before = self.nodes.entry(node).or_default();
-        if seen.term < before.term {
+        if seen.vote < before.vote {
             return Err(format!(
-                "node {node} went back from term {} to {}: it forgot its vote",
-                before.term, seen.term
+                "node {node} went back from vote {} to {}: it forgot its vote",
+                before.vote, seen.vote
             ));
         }
         if applied < before.applied {
@@ -88,29 +88,29 @@ impl RaftChecks {
                 before.applied
             ));
         }
-        *before = Seen { term: seen.term, applied, stored };
+        *before = Seen { vote: seen.vote, applied, stored };
         Ok(())
     }
 
     fn check_leader(
         &mut self,
         node: usize,
-        term: u64,
+        ballot: Ballot,
         seen: &Inspection,
         log: &[InspectedEntry],
     ) -> Result<(), String> {
-        let leader = *self.leaders.entry(term).or_insert(node);
+        let leader = *self.leaders.entry(ballot).or_insert(node);
         if leader != node {
-            return Err(format!("term {term} has two leaders: node {leader} and node {node}"));
+            return Err(format!("node {leader} and node {node} both lead as {ballot}"));
         }
         let purged = seen.purged.map_or(0, |(index, _)| index);
-        let terms: BTreeMap<u64, u64> = log.iter().map(|at| (at.index, at.term)).collect();
-        for (index, (entry_term, committed_in)) in self.committed.range(purged + 1..) {
-            let has = terms.get(index) == Some(entry_term)
+        let logged: BTreeMap<u64, Ballot> = log.iter().map(|at| (at.index, at.ballot)).collect();
+        for (index, (entry_ballot, committed_before)) in self.committed.range(purged + 1..) {
+            let has = logged.get(index) == Some(entry_ballot)
                 || seen.applied.is_some_and(|(applied, _)| *index <= applied);
-            if *committed_in < term && !has {
+            if *committed_before < ballot && !has {
                 return Err(format!(
-                    "node {node} leads in term {term} without entry {index}, which was committed before"
+                    "node {node} leads as {ballot} without entry {index}, which was committed before"
                 ));
             }
         }
@@ -124,7 +124,7 @@ impl RaftChecks {
         log: &[InspectedEntry],
     ) -> Result<(), String> {
         let mut before = seen.purged;
-        for InspectedEntry { index, term, bytes } in log {
+        for InspectedEntry { index, ballot, bytes } in log {
             if let Some((earlier, _)) = before
                 && earlier + 1 != *index
             {
@@ -132,17 +132,17 @@ impl RaftChecks {
                     "the log of node {node} has no entry between {earlier} and {index}"
                 ));
             }
-            let previous = before.map(|(_, term)| term);
+            let previous = before.map(|(_, ballot)| ballot);
             let this = hash(bytes);
-            let known = self.entries.entry((*index, *term)).or_insert((this, previous));
+            let known = self.entries.entry((*index, *ballot)).or_insert((this, previous));
             let is_other = known.1.is_some() && previous.is_some() && known.1 != previous;
             if known.0 != this || is_other {
                 return Err(format!(
-                    "entry {index} of term {term} is another one at node {node} than elsewhere"
+                    "entry {index} of leader {ballot} is another one at node {node} than elsewhere"
                 ));
             }
             known.1 = known.1.or(previous);
-            before = Some((*index, *term));
+            before = Some((*index, *ballot));
         }
         Ok(())
     }
@@ -153,14 +153,14 @@ impl RaftChecks {
         seen: &Inspection,
         log: &[InspectedEntry],
     ) -> Result<(), String> {
-        let Some((applied, term)) = seen.applied else { return Ok(()) };
+        let Some((applied, last)) = seen.applied else { return Ok(()) };
         let logged = log.iter().take_while(|entry| entry.index <= applied);
-        let committed = logged.map(|entry| (entry.index, entry.term)).chain([(applied, term)]);
-        for (index, term) in committed {
-            let known = *self.committed.entry(index).or_insert((term, self.term));
-            if known.0 != term {
+        let committed = logged.map(|entry| (entry.index, entry.ballot)).chain([(applied, last)]);
+        for (index, ballot) in committed {
+            let known = *self.committed.entry(index).or_insert((ballot, self.vote));
+            if known.0 != ballot {
                 return Err(format!(
-                    "node {node} has applied entry {index} of term {term}, others that of term {}",
+                    "node {node} has applied entry {index} of leader {ballot}, others that of {}",
                     known.0
                 ));
             }

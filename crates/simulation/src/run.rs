@@ -208,10 +208,10 @@ fn describe(world: &World) {
             .map(|node| format!("{} {} {:?}", node.tag, node.url, node.role))
             .collect();
         world.log(format!(
-            "node {node} is {}: term {}, leads in {:?}, follows {:?}, last {:?}, applied {:?}, purged {:?}, knows {}",
+            "node {node} is {}: vote {}, leads as {:?}, follows {:?}, last {:?}, applied {:?}, purged {:?}, knows {}",
             topology.this,
-            seen.term,
-            seen.leads_in,
+            seen.vote,
+            seen.leads_as,
             topology.leader.map(|tag| tag.to_string()),
             seen.last,
             seen.applied,
@@ -224,10 +224,10 @@ fn describe(world: &World) {
 /// The nodes of the cluster, as its leader knows them.
 fn members(world: &World) -> Option<Vec<usize>> {
     let leaders = world.processes().into_iter().filter_map(|(node, process)| {
-        let term = process.cluster.inspect().ok()?.leads_in?;
-        Some((term, node, process))
+        let ballot = process.cluster.inspect().ok()?.leads_as?;
+        Some((ballot, node, process))
     });
-    let (_, _, process) = leaders.max_by_key(|(term, node, _)| (*term, *node))?;
+    let (_, _, process) = leaders.max_by_key(|(ballot, node, _)| (*ballot, *node))?;
     let topology = process.cluster.topology().ok()?;
     topology.nodes.iter().map(|node| node_at(&node.url)).collect()
 }
