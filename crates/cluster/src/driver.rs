@@ -385,6 +385,7 @@ impl Machine {
     /// bytes. An error says that openraft has stopped.
     async fn write(&mut self, raft: &RaftNode, mut batch: Vec<Queued>) -> Result<usize, ()> {
         let began = Moment::now();
+        let mut unknown = None;
         loop {
             let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
             let bytes = encoded.0.len();
@@ -405,6 +406,8 @@ impl Machine {
             let may_repeat = !has_stopped
                 && matches!(error, ClusterError::Unfinished { .. })
                 && began.elapsed() < REPEAT_TIME_MAX;
+            // What became of an earlier attempt stays unknown, even if this one was certainly not carried out.
+            let error = unknown.take().unwrap_or(error);
             // What has the id of a request is carried out once, however often it is sent.
             let (again, ended): (Vec<_>, Vec<_>) = batch
                 .into_iter()
@@ -419,7 +422,7 @@ impl Machine {
             if again.is_empty() {
                 return Ok(0);
             }
-            batch = again;
+            (batch, unknown) = (again, Some(error));
             sleep(LEADER_PAUSE).await;
         }
     }
