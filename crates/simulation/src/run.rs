@@ -28,8 +28,9 @@ const CALM_TIME_MAX: Duration = Duration::from_secs(180);
 /// How long nodes may take to become equal without faults. A message that was lost before may be waited for a minute.
 const HEAL_TIME_MAX: Duration = Duration::from_secs(150);
 const HEAL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a healthy node may take to carry out a command, with a new leader in between.
-const SERVICE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a healthy node may take to carry out a command, with a new leader in between. A leader waits for a minute for a
+/// node that takes over a state and has lost its power meanwhile.
+const SERVICE_TIME_MAX: Duration = Duration::from_secs(90);
 /// How long one attempt may take: a power cut that was prepared before may still come.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -277,6 +278,7 @@ async fn serve(world: &Rc<World>) {
         let began = world.now();
         while !put(world, *node).await {
             if SERVICE_TIME_MAX < world.now() - began {
+                describe(world);
                 return world.find(format!("node {node} carries out no commands"));
             }
         }
