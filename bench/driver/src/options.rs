@@ -281,7 +281,10 @@ mod tests {
         let keys = |arguments: &[&str]| -> Vec<_> {
             parse(arguments).unwrap().trials.iter().map(|facts| facts.key).collect()
         };
-        assert_eq!(keys(&["--quick"]), ["start-empty", "compression"]);
+        assert_eq!(
+            keys(&["--quick"]),
+            ["start-empty", "compression", "cluster-setup", "cluster-visible", "cluster-exchange"]
+        );
         assert_eq!(keys(&["--only=start-large", "--quick"]), ["start-large"]);
         assert_eq!(keys(&[]).len(), TRIALS.len());
     }
