@@ -4,12 +4,11 @@
 //! called document by document. Invariant: a failed call leaves the definition usable for the next one.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use blittable::BlittableBuf;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
-use crate::budget::{Budget, RESULT_BYTES_MAX_DEFAULT};
+use crate::budget::{Budget, RESULT_BYTES_MAX_DEFAULT, TIME_MAX_DEFAULT};
 use crate::convert::{Converter, well_formed};
 use crate::engine::Engine;
 use crate::error::{HostError, ScriptError};
@@ -81,10 +80,11 @@ const GLOBALS: [&str; 13] = [
     "recurse",
     "cmpxchg",
 ];
-/// Limits on determining the names of fields.
+/// Limits on determining the names of fields. The steps are few, and the time is longer than they take on
+/// the slowest machine: a definition has the same fields wherever and beside whatever it is compiled.
 const PROBE_BUDGET: Budget = Budget {
     steps_max: 1_000,
-    time_max: Duration::from_millis(200),
+    time_max: TIME_MAX_DEFAULT,
     result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
 };
 /// The part of an engine's memory that compiling a definition may leave in use.
