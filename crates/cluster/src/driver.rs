@@ -308,7 +308,7 @@ impl Machine {
         loop {
             let queued = match first.take() {
                 Some(queued) => Some(queued),
-                // Joining first: a server that is asked all the time can be told to join, too.
+                // Joining first: a server that is sent commands all the time can join a cluster, too.
                 None => tokio::select! {
                     biased;
                     Some(joining) = inbox.joinings.recv() => return End::Joining(joining),

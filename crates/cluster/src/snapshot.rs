@@ -84,7 +84,7 @@ impl Pieces {
         vote: Vote<u64>,
         meta: SnapshotMeta,
     ) -> Result<Self, ClusterError> {
-        // The state may be newer than openraft was told: an entry that is decided by being appended is applied at once. The
+        // The state may be newer than openraft knows: an entry that is decided by being appended is applied at once. The
         // receiver must not apply it again.
         let (last_log_id, last_membership) = (last_applied(&*tx)?, stored_membership(&*tx)?);
         let meta = SnapshotMeta { last_log_id, last_membership, ..meta };

@@ -100,7 +100,8 @@ pub use compression::{
 };
 pub use conflicts::{
     ConflictResolution, ConflictResolved, ConflictRow, ConflictedDocument, conflict_etag,
-    conflicted_documents, conflicts_of, count_conflicts, has_conflicts, require_no_conflict,
+    conflicted_documents, conflicts_of, count_conflicts, has_conflicts, has_same_content,
+    require_no_conflict,
 };
 pub use counters::{
     ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterTombstoneRow, CounterValue,

@@ -397,7 +397,7 @@ impl<'a> DocumentRow<'a> {
 }
 
 impl<'a> TombstoneRow<'a> {
-    /// Whether it only tells readers of the log that the document is in conflict.
+    /// Whether it only marks for readers of the log that the document is in conflict.
     pub fn is_of_conflict(&self) -> bool {
         self.flags().contains(DocumentFlags::CONFLICTED)
     }

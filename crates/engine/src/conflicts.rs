@@ -4,7 +4,6 @@
 //! One node resolves them, so that scripts decide once: the one that is responsible for the database. Its decision is a
 //! version that knows all others, and replicates as any other does.
 
-use blittable::Value as Blittable;
 use commands::{Batch, Command, CommandResult};
 use database::{Database, DatabaseLease, WrittenRecord};
 use documents::{
@@ -182,17 +181,8 @@ impl Engine {
     }
 }
 
-/// Bodies that cannot be read are not the same.
 fn have_same_content(versions: &[ConflictRow<'_>]) -> bool {
-    let is_same = |pair: &[ConflictRow<'_>]| match (pair[0].body(), pair[1].body()) {
-        (None, None) => true,
-        (Some(one), Some(other)) => {
-            let (one, other) = (Blittable::Object(one.root()), Blittable::Object(other.root()));
-            blittable::equal(&one, &other).unwrap_or(false)
-        }
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    versions.windows(2).all(is_same)
+    versions.windows(2).all(|pair| documents::has_same_content(pair[0].body(), pair[1].body()))
 }
 
 /// Whether one version is of a later cluster-wide transaction than all others: it is above everything else.

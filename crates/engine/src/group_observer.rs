@@ -2,7 +2,7 @@
 //! a member that does not answer is set aside, and one that stays away is replaced where that is wanted.
 //!
 //! Whether a node has caught up is seen by the links of the others: the first member that answers acts on it. Whether a
-//! node answers is seen by whoever leads the cluster, which reaches for all of them all the time, and by links that have
+//! node answers is seen by the leader of the cluster, which reaches for all of them all the time, and by links that have
 //! something to send. Two nodes may act at once; the record changes in one version only, and a node that is cut off from
 //! the majority changes nothing.
 

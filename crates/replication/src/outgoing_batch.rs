@@ -139,7 +139,7 @@ fn is_known(entry: &LogEntry<'_>, known: &ChangeVector) -> Result<bool, Document
     let damaged = || DocumentError::Corrupt { detail: "a row has an impossible change vector" };
     match entry {
         LogEntry::Revision(row) if is_of_conflict(row.flags()) => return Ok(false),
-        // It only tells readers here that the document is in conflict; its versions are sent.
+        // It only marks for readers here that the document is in conflict; its versions are sent.
         LogEntry::DocumentTombstone(row) if row.is_of_conflict() => return Ok(true),
         _ => {}
     }

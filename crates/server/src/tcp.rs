@@ -9,7 +9,7 @@
 //! | `worker_session` | a subscription worker, from its options to its end |
 //! | `working` | an admitted worker: its turn, and what it waits for |
 //! | `batches` | the batches sent to it |
-//! | `placement` | which node serves a subscription, and what workers elsewhere are told |
+//! | `placement` | which node serves a subscription, and the answer to workers elsewhere |
 //! | `received` | messages of its client |
 //! | `session_end` | how the session ends, and the last message to the client |
 //! | `wake` | how a session waits for changes |

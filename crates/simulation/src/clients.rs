@@ -1,5 +1,5 @@
-//! Clients: they send commands to any node, repeat them there or elsewhere when they get no answer, and note what they
-//! were told.
+//! Clients: they send commands to any node, repeat them there or elsewhere when they get no answer, and note the
+//! answers.
 
 use std::{collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
@@ -52,11 +52,11 @@ pub(crate) struct Client {
     node: usize,
 }
 
-/// What a client is told in the end.
-enum Told {
+/// The answer to a client in the end.
+enum Answer {
     Applied(Applied),
     Refused,
-    Nothing,
+    Unknown,
 }
 
 pub(crate) fn value_of(number: u64) -> BlittableBuf {
@@ -85,7 +85,7 @@ impl Client {
         Self { world: Rc::clone(world), number, random, known, sent: 0, node: 0 }
     }
 
-    /// Works until it is told to stop.
+    /// Works until the run is over.
     pub(crate) async fn run(mut self) {
         while !self.world.is_over.get() {
             let pause = self.world.plan.think.as_micros() as u64;
@@ -216,23 +216,23 @@ impl Client {
 
     async fn carry_out(&mut self, task: Task) {
         let began = self.world.now();
-        let told = self.send(&task).await;
+        let answer = self.send(&task).await;
         let ended = self.world.now();
-        let outcomes = match &told {
-            Told::Applied(applied) => self.understand(&task, applied),
-            Told::Refused => vec![Ended::Refused; task.parts.len()],
-            Told::Nothing => vec![Ended::Unknown; task.parts.len()],
+        let outcomes = match &answer {
+            Answer::Applied(applied) => self.understand(&task, applied),
+            Answer::Refused => vec![Ended::Refused; task.parts.len()],
+            Answer::Unknown => vec![Ended::Unknown; task.parts.len()],
         };
-        let counted = match &told {
-            Told::Applied(applied) => Some(Some(applied)),
-            Told::Refused => None,
-            Told::Nothing => Some(None),
+        let counted = match &answer {
+            Answer::Applied(applied) => Some(Some(applied)),
+            Answer::Refused => None,
+            Answer::Unknown => Some(None),
         };
         self.world.note_identity(&task.command, counted);
-        let described = match &told {
-            Told::Applied(applied) => format!("{applied:?}"),
-            Told::Refused => "refused".to_owned(),
-            Told::Nothing => "unknown".to_owned(),
+        let described = match &answer {
+            Answer::Applied(applied) => format!("{applied:?}"),
+            Answer::Refused => "refused".to_owned(),
+            Answer::Unknown => "unknown".to_owned(),
         };
         self.world.log(format!("{} {:?} -> {described}", task.name, task.parts));
         for ((key, request), outcome) in task.parts.into_iter().zip(outcomes) {
@@ -243,7 +243,7 @@ impl Client {
     }
 
     /// Sends a command until it is answered.
-    async fn send(&mut self, task: &Task) -> Told {
+    async fn send(&mut self, task: &Task) -> Answer {
         let mut is_possible = false;
         for attempt in 0..ATTEMPTS {
             if attempt != 0 {
@@ -269,7 +269,7 @@ impl Client {
             };
             let answer = self.world.network.ask(Sender::Client, self.node, submit);
             match self.world.within(ANSWER_TIME_MAX, answer).await {
-                Some(Ok(Ok(applied))) => return Told::Applied(applied),
+                Some(Ok(Ok(applied))) => return Answer::Applied(applied),
                 Some(Ok(Err(
                     ClusterError::NoLeader { .. } | ClusterError::Busy | ClusterError::Closed,
                 ))) => {}
@@ -281,7 +281,7 @@ impl Client {
                 break;
             }
         }
-        if is_possible { Told::Nothing } else { Told::Refused }
+        if is_possible { Answer::Unknown } else { Answer::Refused }
     }
 
     /// Reads everything from one state.

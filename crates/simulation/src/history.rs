@@ -66,7 +66,7 @@ pub(crate) enum Ended {
         /// What else the answer says.
         shown: Shown,
     },
-    /// The client was told that nothing was done.
+    /// The client knows that nothing was done.
     Refused,
     /// The client does not know.
     Unknown,

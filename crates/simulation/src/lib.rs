@@ -17,7 +17,7 @@
 //! | `operator` | faults, and changes of the nodes |
 //! | `clients` | clients and their commands |
 //! | `raft_checks` | what must be true of all logs and states together |
-//! | `history` | whether one order explains what clients were told |
+//! | `history` | whether one order explains the answers to clients |
 //! | `shrink` | [`shrink`]: fewer events with the same result |
 //!
 //! Used by tests and by `cargo xtask`, never by the server.

@@ -1,7 +1,7 @@
 //! The network between simulated nodes: delays, loss, duplicates, and pairs that cannot reach each other.
 //!
 //! A message is *delivered* to whatever process is at its address at that time, in that process's group of tasks; its
-//! answer goes the way back and can be lost there. What is lost is never reported: whoever waits for it gives up by
+//! answer goes the way back and can be lost there. What is lost is never reported: what waits for it gives up by
 //! itself. Two messages on the same way may overtake each other.
 
 use std::{

@@ -78,7 +78,7 @@ async fn cut_power(
     off: Duration,
 ) {
     if let Some(operation) = operation {
-        // Whoever watches the nodes starts it again.
+        // The operator starts it again.
         let nodes = world.nodes.borrow();
         return nodes[node].machine.disk.cut_power_at_operation(operation, survival);
     }

@@ -3,7 +3,7 @@
 //! Etags say nothing elsewhere, so a position is handed over as a change vector. It must not claim too much: a change that
 //! it covers and that no worker has got would never be sent. A document that is written again moves to the end of the log,
 //! and the version that others know of it may never be passed here; and what comes from several nodes arrives in an order
-//! in which one change vector does not tell what is missing.
+//! in which one change vector does not show what is missing.
 //!
 //! So there are *marks*. A mark is the end of the log at some moment, with up to where the database had everything then.
 //! Once the log is passed up to there, everything that the vector covers was passed, or was written again on this node; and

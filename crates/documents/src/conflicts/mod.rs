@@ -6,8 +6,8 @@
 //! tombstone with the flag `Conflicted`, which is never sent.
 //!
 //! What is kept is the set of those versions that no other one contains, which does not depend on the order in which they
-//! arrive. Versions of the same content are kept, too: joining them would depend on that order. Whoever resolves conflicts
-//! makes one of them at once.
+//! arrive. Versions of the same content are kept, too: joining them would depend on that order. The node that
+//! resolves conflicts makes one of them at once.
 //!
 //! ```text
 //! tree Meta   "conflicts" -> number of documents in conflict, u64 little-endian
@@ -25,6 +25,7 @@ mod row;
 
 use std::ops::Bound;
 
+use blittable::{Document, Value};
 use model::{DocumentId, Etag};
 use storage::{Transaction, WriteTransaction};
 
@@ -104,6 +105,18 @@ pub fn conflicts_of<'t>(
         versions.push(read(bytes)?);
     }
     Ok(versions)
+}
+
+/// Whether two versions have the same content; a deletion has none. Bodies that cannot be read are not the same.
+pub fn has_same_content(one: Option<&Document<'_>>, other: Option<&Document<'_>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => {
+            let (one, other) = (Value::Object(one.root()), Value::Object(other.root()));
+            blittable::equal(&one, &other).unwrap_or(false)
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
 }
 
 /// The largest etag of the versions of a document; `None` if it is not in conflict.

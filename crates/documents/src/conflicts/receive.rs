@@ -1,11 +1,11 @@
 //! Versions that arrive, of documents that are in conflict, or are from now on.
 
-use blittable::{BlittableBuf, Value};
+use blittable::BlittableBuf;
 use model::{Comparison, DocumentId};
 
 use super::{
-    CONFLICTS, conflicts_of, documents_in_conflict, resolve::KeepsLosers, row, row::ConflictRow,
-    set_documents_in_conflict,
+    CONFLICTS, conflicts_of, documents_in_conflict, has_same_content, resolve::KeepsLosers, row,
+    row::ConflictRow, set_documents_in_conflict,
 };
 use crate::{
     error::DocumentError,
@@ -57,7 +57,11 @@ impl DocumentWriter<'_> {
         if left.is_empty() {
             // If all had the same content, nothing is lost.
             let arrived = without_list_of(received)?;
-            let is_same = replaced.iter().all(|version| has_same_content(version, &arrived));
+            let is_same = replaced.iter().all(|version| {
+                let bodies =
+                    [version, &arrived].map(|one| one.body.as_ref().map(BlittableBuf::as_view));
+                has_same_content(bodies[0].as_ref(), bodies[1].as_ref())
+            });
             let keeps = if is_same { KeepsLosers::No } else { KeepsLosers::Yes };
             drop(self.take_conflict(&received.id, keeps)?);
             self.store_over_conflict(received)?;
@@ -117,17 +121,4 @@ impl DocumentWriter<'_> {
 fn without_list_of(version: &ReceivedVersion) -> Result<ReceivedVersion, DocumentError> {
     let body = version.body.as_ref().map(|body| without_lists(&body.as_view())).transpose()?;
     Ok(ReceivedVersion { body, ..version.clone() })
-}
-
-/// Bodies that cannot be read are not the same.
-fn has_same_content(one: &ReceivedVersion, other: &ReceivedVersion) -> bool {
-    match (&one.body, &other.body) {
-        (None, None) => true,
-        (Some(one), Some(other)) => {
-            let (one, other) = (one.as_view(), other.as_view());
-            let (one, other) = (Value::Object(one.root()), Value::Object(other.root()));
-            blittable::equal(&one, &other).unwrap_or(false)
-        }
-        (Some(_), None) | (None, Some(_)) => false,
-    }
 }

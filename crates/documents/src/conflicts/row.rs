@@ -100,7 +100,7 @@ fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, 16)
 }
 
-/// Empty for an invalid row, which reading it will tell.
+/// Empty for an invalid row, which is an error when it is read.
 fn primary_key_of(row: &[u8]) -> Vec<u8> {
     let length = row.get(2..4).map_or(0, |_| length_at(row, 2));
     let Some(lower_id) = row.get(HEADER_BYTES..HEADER_BYTES + length) else { return Vec::new() };

@@ -224,8 +224,9 @@ impl ReceivedItem {
     }
 }
 
-/// What a revision tells of its version: what its writer has kept tells more than that it won a conflict, and that tells
-/// more than that it lost one. Of two revisions of one version the one that tells more is kept, whichever comes first.
+/// Why there is a revision of a version. One that its writer made counts for more than one of a version that won a conflict,
+/// and that for more than one of a version that lost. Of two revisions of one version the one that counts for more is kept,
+/// whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     Lost,

@@ -68,7 +68,7 @@ impl DocumentWriter<'_> {
         self.add_received_to_chain(version, etag)
     }
 
-    /// Removes the revision of a version that tells less than one of this origin; returns whether there is none then.
+    /// Removes the revision of a version that says less than one of this origin; returns whether there is none then.
     fn makes_room_for(
         &mut self,
         version: &ReceivedVersion,

@@ -86,7 +86,7 @@ struct Timer {
     signal: Arc<Signal>,
 }
 
-/// What a timer tells its sleep.
+/// What a timer and its sleep share.
 #[derive(Default)]
 struct Signal {
     has_fired: AtomicBool,

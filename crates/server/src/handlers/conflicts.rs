@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use wire::{RecordBody, SectionKind};
 
 use crate::{
-    answers::{answer::Answer, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        json_text::{JsonArray, JsonObject},
+    },
     api_error::ApiError,
     blocking::blocking,
     call::Call,
@@ -49,13 +52,9 @@ fn versions_of(id: &str, versions: &[ConflictRow<'_>]) -> Result<Answer, ApiErro
     let mut answer = JsonObject::begin(&mut body);
     answer.text("Id", id);
     answer.number("LargestEtag", versions.last().map_or(0, |version| version.etag().0));
-    let out = answer.name("Results");
-    out.push(b'[');
-    for (number, version) in versions.iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
-        let mut entry = JsonObject::begin(out);
+    let mut results = JsonArray::begin(answer.name("Results"));
+    for version in versions {
+        let mut entry = JsonObject::begin(results.element());
         entry.text("ChangeVector", version.change_vector());
         let document = entry.name("Doc");
         match version.body() {
@@ -68,7 +67,7 @@ fn versions_of(id: &str, versions: &[ConflictRow<'_>]) -> Result<Answer, ApiErro
         entry.text("LastModified", &date::format(version.last_modified_ticks()));
         entry.end();
     }
-    out.push(b']');
+    results.end();
     answer.end();
     Ok(Answer::json(body))
 }

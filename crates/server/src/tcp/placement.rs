@@ -1,4 +1,4 @@
-//! Which node serves a subscription, and what a worker is told that has connected to another one.
+//! Which node serves a subscription, and the answer to a worker that has connected to another one.
 
 use cluster_state::SubscriptionRecord;
 use engine::{Engine, node_of_subscription};

@@ -110,7 +110,7 @@ impl Working<'_> {
         let engine = &self.database.state.engine;
         let id = self.subscription.id;
         let present = engine.cluster_state().subscription_by_id(self.database.id, id)?;
-        // What became of one that is gone is told by what removed it.
+        // The end of one that is gone comes from what removed it.
         let Some(mut present) = present else { return Ok(()) };
         if present.version != self.subscription.version {
             return Ok(());
