@@ -1,9 +1,12 @@
 // Totals over all cities: two map-reduce indexes, and the same totals computed here.
 
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 
 import { cityById, collection } from "./cities.mjs";
 import { client } from "./client.mjs";
+
+const pauseMilliseconds = 100;
 
 const byCountry = {
   name: "Cities/ByCountry",
@@ -31,6 +34,15 @@ export async function defineCityTotals(store) {
   }
 }
 
+/** Waits until no index is stale: a query waits for 15 seconds at most, whatever time it is given. */
+async function indexesAreCurrent(store) {
+  for (;;) {
+    const statistics = await store.maintenance.send(new client.GetStatisticsOperation());
+    if (statistics.staleIndexes.length === 0) return;
+    await setTimeout(pauseMilliseconds);
+  }
+}
+
 /** Key -> [population, cities, largest]. */
 function computed(keyOf) {
   const totals = new Map();
@@ -44,8 +56,7 @@ function computed(keyOf) {
 
 async function stored(store, name, keyOf, valuesOf) {
   const session = store.openSession();
-  const query = session.advanced.rawQuery(`from index '${name}'`).waitForNonStaleResults(120_000);
-  const rows = await query.all();
+  const rows = await session.advanced.rawQuery(`from index '${name}'`).waitForNonStaleResults().all();
   const totals = new Map(rows.map((row) => [keyOf(row), valuesOf(row)]));
   assert.equal(totals.size, rows.length, "every key once");
   return totals;
@@ -55,6 +66,7 @@ const inOrder = (totals) => [...totals].sort(([left], [right]) => (left < right 
 
 /** Asserts that both indexes return the same totals as a loop over all cities. */
 export async function assertCityTotals(store) {
+  await indexesAreCurrent(store);
   const countries = await stored(
     store,
     byCountry.name,
