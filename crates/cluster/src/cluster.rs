@@ -32,6 +32,7 @@ use crate::{
     membership_change::MembershipChange,
     message::Request,
     network::CallError,
+    node_id::id_of,
     peers::{NoPeers, Peers},
     raft_types::{Metrics, RaftNode},
     refusal::Refusal,
@@ -301,6 +302,35 @@ impl Cluster {
             }
             sleep(LEADER_PAUSE).await;
         }
+    }
+
+    /// Waits until other nodes have applied the log up to an index, so that requests to them see it. Returns those that do
+    /// not answer, or have not applied it in that time, of which no node waits for more than 15 seconds. Tags that no other
+    /// node of the cluster has are left out.
+    pub async fn followed_by(
+        &self,
+        nodes: &[NodeTag],
+        index: u64,
+        time_max: Duration,
+    ) -> Vec<NodeTag> {
+        let Ok(topology) = self.shared.topology() else { return nodes.to_vec() };
+        let others = nodes.iter().filter(|tag| **tag != topology.this);
+        let asked = others.filter_map(|tag| {
+            let (shared, url) = (Arc::clone(&self.shared), topology.url_of(*tag)?.to_owned());
+            let node = id_of(*tag);
+            let asked = spawn(async move {
+                let request = Request::Follow { index };
+                shared.call(node, &url, &request, time_max, |_| Ok(())).await.is_ok()
+            });
+            Some((*tag, asked))
+        });
+        let mut behind = Vec::new();
+        for (tag, asked) in asked.collect::<Vec<_>>() {
+            if !asked.await.unwrap_or(false) {
+                behind.push(tag);
+            }
+        }
+        behind
     }
 
     /// The log entry that a read must see, as the leader confirms it; otherwise the reason why none does.

@@ -1,6 +1,6 @@
 //! Answers the requests of other nodes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use cluster_state::{EncodedBatch, Encoder};
 use openraft::error::ClientWriteError;
@@ -25,6 +25,9 @@ pub(crate) struct Joining {
     pub(crate) identity: Identity,
     pub(crate) reply: oneshot::Sender<Result<(), Refusal>>,
 }
+
+/// How long a node that is asked to wait until it has applied an entry waits for that.
+const FOLLOW_TIME_MAX: Duration = Duration::from_secs(15);
 
 type Write = Box<dyn FnOnce(&mut Encoder) + Send>;
 
@@ -99,6 +102,12 @@ async fn carry_out(
             demand_leader(shared, raft)?;
             let tag = membership::change(shared, raft, change).await?;
             Ok(Box::new(move |encoder| encoder.text(tag.as_str())))
+        }
+        Request::Follow { index } => {
+            let followed = raft.wait(Some(FOLLOW_TIME_MAX));
+            let followed = followed.applied_index_at_least(Some(index), "another node").await;
+            followed.map_err(|error| Refusal::Unfinished(error.to_string()))?;
+            Ok(Box::new(|_| ()))
         }
         Request::Join => Err(Refusal::OtherNode),
     }
@@ -178,7 +187,13 @@ async fn join(
     if tag_of(identity.node).is_none() {
         return Err(Refusal::Reason("the new node has no tag".to_owned()));
     }
-    if shared.identity.get() != identity {
+    let own = shared.identity.get();
+    if own != identity {
+        // A node that adds itself under another URL must not forget what it has.
+        if own.cluster == identity.cluster {
+            let reason = format!("it is the node {} of this cluster already", own.tag());
+            return Err(Refusal::Reason(reason));
+        }
         check_is_free(shared)?;
         let (reply, joined) = oneshot::channel();
         let sent = joining.send(Joining { identity, reply }).await;

@@ -10,6 +10,7 @@
 //!   read      nothing: asks the leader up to where a read has to wait
 //!   change    see membership.rs
 //!   join      the URL of the leader
+//!   follow    index 8: answered once the node has applied the log up to there
 //! an answer   outcome 1: 0 then by kind, or 1 then a refusal
 //!
 //! vote        term 8, node 8, committed 1
@@ -41,6 +42,7 @@ const COMMANDS: u8 = 5;
 const READ: u8 = 6;
 const CHANGE: u8 = 7;
 const JOIN: u8 = 8;
+const FOLLOW: u8 = 9;
 
 /// From whom a request is, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,7 @@ pub(crate) enum Request {
     Read,
     Change(MembershipChange),
     Join,
+    Follow { index: u64 },
 }
 
 impl Request {
@@ -98,6 +101,7 @@ impl Request {
             Self::Commands(EncodedBatch(bytes)) => encoder.raw(bytes),
             Self::Read | Self::Join => {}
             Self::Change(change) => change.encode(&mut encoder),
+            Self::Follow { index } => encoder.u64(*index),
         }
         encoder.finish()
     }
@@ -127,6 +131,7 @@ impl Request {
             READ => Self::Read,
             CHANGE => Self::Change(MembershipChange::decode(&mut decoder)?),
             JOIN => Self::Join,
+            FOLLOW => Self::Follow { index: decoder.u64()? },
             _ => return Err(Malformed("a request of another node is of an unknown kind")),
         };
         decoder.end()?;
@@ -148,6 +153,7 @@ impl Request {
             Self::Read => READ,
             Self::Change(_) => CHANGE,
             Self::Join => JOIN,
+            Self::Follow { .. } => FOLLOW,
         }
     }
 }

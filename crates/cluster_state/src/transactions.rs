@@ -5,10 +5,13 @@
 //! What all nodes of a database have executed is removed; see `executed`.
 //!
 //! ```text
-//! tree Cluster/Transactions   database 16, index 8 BE -> version 1 (= 1), index before 8, ticks 8,
+//! tree Cluster/Transactions   database 16, index 8 BE -> version 1 (= 2), index before 8, ticks 8,
 //!                             number of documents 4, for each: id, number 8, whether guarded 1,
-//!                             whether there is a body 1, body
+//!                             whether there is a body 1, body, whether what it replaces is known 1,
+//!                             its change vector
 //! ```
+//!
+//! Version 1 does not say what is replaced.
 //!
 //! An *atomic guard* is a compare exchange value named after a document. Its index is that of the last
 //! transaction that wrote the document. A client that writes the document again names the index it has seen.
@@ -16,7 +19,7 @@
 use std::ops::Bound;
 
 use blittable::{BlittableBuf, ParseLimits, Value};
-use model::{DatabaseId, lower_case};
+use model::{ChangeVector, DatabaseId, lower_case};
 use storage::{Transaction, WriteTransaction};
 
 use crate::{
@@ -30,7 +33,10 @@ use crate::{
 /// The prefix of the keys of atomic guards.
 pub const GUARD_PREFIX: &str = "rvn-atomic/";
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_REPLACED: u8 = 1;
+/// Added to the kind of the guard of an encoded change that says what it replaces.
+const SAYS_REPLACED: u8 = 0x80;
 
 /// The version that a violation reports for a missing value.
 const MISSING: i64 = -1;
@@ -70,6 +76,9 @@ pub struct DocumentChange {
     pub body: Option<BlittableBuf>,
     /// How its atomic guard is treated.
     pub guard: Guard,
+    /// The version that the node which made the transaction replaces, as far as other nodes can write the document; empty
+    /// if it had none. What a node has beyond that was written at the same time.
+    pub replaces: Option<ChangeVector>,
 }
 
 /// How the atomic guard of a document is treated.
@@ -135,6 +144,8 @@ pub struct NumberedChange {
     pub is_guarded: bool,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,
+    /// See [`DocumentChange::replaces`].
+    pub replaces: Option<ChangeVector>,
 }
 
 impl ClusterTransaction {
@@ -160,13 +171,17 @@ impl ClusterTransaction {
         encoder.list(&self.documents, |encoder, change| {
             encoder.text(&change.id);
             encoder.optional(change.body.as_ref(), |encoder, body| encoder.bytes(body.as_bytes()));
+            let says = if change.replaces.is_some() { SAYS_REPLACED } else { 0 };
             match change.guard {
-                Guard::Off => encoder.byte(0),
-                Guard::Unchecked => encoder.byte(1),
+                Guard::Off => encoder.byte(says),
+                Guard::Unchecked => encoder.byte(says | 1),
                 Guard::Expected(index) => {
-                    encoder.byte(2);
+                    encoder.byte(says | 2);
                     encoder.u64(index);
                 }
+            }
+            if let Some(replaces) = &change.replaces {
+                encoder.text(replaces.as_str());
             }
         });
     }
@@ -184,16 +199,17 @@ impl ClusterTransaction {
                 })
             })?,
             documents: decoder.list(|decoder| {
-                Ok(DocumentChange {
-                    id: decoder.text()?.to_owned(),
-                    body: decoder.optional(read_value)?,
-                    guard: match decoder.byte()? {
-                        0 => Guard::Off,
-                        1 => Guard::Unchecked,
-                        2 => Guard::Expected(decoder.u64()?),
-                        _ => return Err(Malformed("a guard is of an unknown kind")),
-                    },
-                })
+                let (id, body) = (decoder.text()?.to_owned(), decoder.optional(read_value)?);
+                let kind = decoder.byte()?;
+                let guard = match kind & !SAYS_REPLACED {
+                    0 => Guard::Off,
+                    1 => Guard::Unchecked,
+                    2 => Guard::Expected(decoder.u64()?),
+                    _ => return Err(Malformed("a guard is of an unknown kind")),
+                };
+                let says = kind & SAYS_REPLACED != 0;
+                let replaces = says.then(|| read_vector(decoder)).transpose()?;
+                Ok(DocumentChange { id, body, guard, replaces })
             })?,
         })
     }
@@ -332,6 +348,8 @@ fn write_stored(
         encoder.u64(number);
         encoder.flag(change.guard != Guard::Off);
         encoder.optional(change.body.as_ref(), |encoder, body| encoder.bytes(body.as_bytes()));
+        encoder
+            .optional(change.replaces.as_ref(), |encoder, version| encoder.text(version.as_str()));
         number += 1;
     });
     encoder.finish()
@@ -339,9 +357,11 @@ fn write_stored(
 
 fn read_stored(index: u64, bytes: &[u8]) -> Result<StoredTransaction, Malformed> {
     let mut decoder = Decoder::new(bytes);
-    if decoder.byte()? != VERSION {
-        return Err(Malformed("a stored transaction has an unknown version"));
-    }
+    let says_replaced = match decoder.byte()? {
+        VERSION => true,
+        VERSION_WITHOUT_REPLACED => false,
+        _ => return Err(Malformed("a stored transaction has an unknown version")),
+    };
     let stored = StoredTransaction {
         index,
         before: decoder.u64()?,
@@ -352,11 +372,19 @@ fn read_stored(index: u64, bytes: &[u8]) -> Result<StoredTransaction, Malformed>
                 number: decoder.u64()?,
                 is_guarded: decoder.flag()?,
                 body: decoder.optional(read_value)?,
+                replaces: match says_replaced {
+                    true => decoder.optional(read_vector)?,
+                    false => None,
+                },
             })
         })?,
     };
     decoder.end()?;
     Ok(stored)
+}
+
+fn read_vector(decoder: &mut Decoder<'_>) -> Result<ChangeVector, Malformed> {
+    decoder.text()?.parse().map_err(|_| Malformed("a change vector cannot be read"))
 }
 
 /// The stored transactions of a database after an index, in order.

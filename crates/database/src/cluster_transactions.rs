@@ -25,8 +25,8 @@ use commands::{
 use documents::{ClusterDocument, ClusterDocuments};
 use model::{ChangeVector, DatabaseId, DatabaseRecord, DocumentId};
 
-/// Why a transaction was not executed. It stays stored, and is executed with the next one or when the
-/// database is next opened.
+/// Why a transaction was not executed. It stays stored, and is executed with the next one, when the database next
+/// follows its cluster, or when it is next opened.
 #[derive(Clone, Debug)]
 pub enum ExecutionError {
     /// The stored transaction cannot be read.
@@ -109,13 +109,19 @@ impl ClusterTransactions {
             return done(Ok(outcome));
         }
         progress.waiting.push((index, done));
-        if let Err(error) = self.submit_stored(&mut progress, cluster, record, queue) {
-            // The ones that are in the queue have outcomes of their own.
-            let not_queued = progress.submitted + 1;
-            let concerned = progress.waiting_from(not_queued);
-            drop(progress);
-            concerned.into_iter().for_each(|done| done(Err(error.clone())));
-        }
+        // The caller is one of those that wait for its outcome.
+        drop(self.submit_stored(progress, cluster, record, queue));
+    }
+
+    /// Submits everything that is stored and not yet executed. The outcomes are left for the requests that made the
+    /// transactions.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        cluster: &ClusterStore,
+        record: &DatabaseRecord,
+        queue: &CommitQueue,
+    ) -> Result<(), ExecutionError> {
+        self.submit_stored(self.lock(), cluster, record, queue)
     }
 
     /// Executes everything that is stored, and waits for it.
@@ -139,7 +145,26 @@ impl ClusterTransactions {
         receiver.recv().unwrap_or_else(|_| Err(closed())).map(drop)
     }
 
+    /// Submits what is stored. If that fails, those that wait for what is not in the queue are notified; the others have
+    /// outcomes of their own.
     fn submit_stored(
+        self: &Arc<Self>,
+        mut progress: MutexGuard<'_, Progress>,
+        cluster: &ClusterStore,
+        record: &DatabaseRecord,
+        queue: &CommitQueue,
+    ) -> Result<(), ExecutionError> {
+        let submitted = self.submit_after(&mut progress, cluster, record, queue);
+        if let Err(error) = &submitted {
+            let not_queued = progress.submitted + 1;
+            let concerned = progress.waiting_from(not_queued);
+            drop(progress);
+            concerned.into_iter().for_each(|done| done(Err(error.clone())));
+        }
+        submitted
+    }
+
+    fn submit_after(
         self: &Arc<Self>,
         progress: &mut Progress,
         cluster: &ClusterStore,
@@ -267,9 +292,9 @@ pub(crate) fn dry_run_of(
     }
     let index = u64::MAX;
     let changes = (1..).zip(&transaction.documents).map(|(number, change)| {
-        let DocumentChange { id, body, guard } = change;
-        let (id, body, is_guarded) = (id.clone(), body.clone(), *guard != Guard::Off);
-        document_of(NumberedChange { id, number, is_guarded, body }, index, record)
+        let DocumentChange { id, body, guard, replaces } = change.clone();
+        let is_guarded = guard != Guard::Off;
+        document_of(NumberedChange { id, number, is_guarded, body, replaces }, index, record)
     });
     Ok(Some(Batch::one(Command::ClusterDocuments(ClusterDocuments {
         group: record.topology_id,
@@ -302,6 +327,7 @@ fn document_of(
         id: DocumentId::new(change.id).map_err(|_| damaged("the id of a document is too long"))?,
         change_vector: version.parse().map_err(|_| damaged("a change vector cannot be read"))?,
         body: change.body,
+        replaces: change.replaces,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -145,6 +145,8 @@ pub struct Database {
     disk: DiskSpaceGauge,
     auto_index_limits: AutoIndexLimits,
     huge_documents: HugeDocuments,
+    /// Why writes are refused until it is opened again.
+    writes_refused: OnceLock<Box<str>>,
     /// The position up to which slow I/O has been reported.
     slow_io_reported: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
@@ -224,6 +226,7 @@ impl Database {
             disk,
             auto_index_limits: options.indexing.auto_limits,
             huge_documents: HugeDocuments::new(options.huge_documents),
+            writes_refused: OnceLock::new(),
             slow_io_reported: Mutex::default(),
             gate: UsageGate::default(),
         };
@@ -394,6 +397,15 @@ impl Database {
         self.transactions.execute(cluster, &self.record(), &self.queue, index, Box::new(done));
     }
 
+    /// Has everything executed that is stored for this database and not yet executed. Never blocks; requests that wait
+    /// for it get its outcome.
+    ///
+    /// # Errors
+    /// It is executed later: it cannot be read, or the queue does not take it now.
+    pub fn follow_transactions(&self, cluster: &ClusterStore) -> Result<(), ExecutionError> {
+        self.transactions.follow(cluster, &self.record(), &self.queue)
+    }
+
     /// A batch that tests whether a cluster-wide transaction can be executed, and is undone. It is submitted
     /// to the queue before a large transaction is submitted to the cluster. `None` for small ones, for which
     /// there is always room.
@@ -451,6 +463,16 @@ impl Database {
     /// Its largest recently used documents.
     pub fn huge_documents(&self) -> &HugeDocuments {
         &self.huge_documents
+    }
+
+    /// Refuses writes of clients until it is opened again. The first reason counts.
+    pub fn refuse_writes(&self, reason: &str) {
+        self.writes_refused.get_or_init(|| reason.into());
+    }
+
+    /// Why writes of clients are refused, if they are.
+    pub fn writes_refused(&self) -> Option<&str> {
+        self.writes_refused.get().map(AsRef::as_ref)
     }
 
     /// How long its unused automatic indexes are kept.

@@ -63,6 +63,9 @@ pub struct ClusterDocument {
     pub change_vector: ChangeVector,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,
+    /// The version that the node which made the transaction replaces; empty if it had none. `None` if no other node writes
+    /// the document.
+    pub replaces: Option<ChangeVector>,
 }
 
 impl ClusterDocuments {
@@ -157,6 +160,9 @@ impl DocumentWriter<'_> {
         }
         let now = self.set_now(Timestamp::from_ticks(documents.ticks));
         for change in &documents.changes {
+            if self.put_over_concurrent(change, documents.ticks)? {
+                continue;
+            }
             match &change.body {
                 Some(body) => self.put_of_cluster(change, body)?,
                 None => {

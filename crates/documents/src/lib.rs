@@ -129,11 +129,12 @@ pub use output::{OutputChange, OutputReferences, OutputWritten, REDUCE_OUTPUTS, 
 pub use pending::{ChangeCount, all_changes, pending_changes};
 pub use read::{
     by_prefix, by_prefix_descending, get, get_tombstone, newest_first, newest_first_of_collection,
+    version_of,
 };
 pub use replicated::{
     Received, ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedBatch, ReceivedCounter,
     ReceivedCounterTombstone, ReceivedDeletedRange, ReceivedItem, ReceivedRevision,
-    ReceivedSegment, ReceivedVersion, Source, SourceProgress, contained,
+    ReceivedSegment, ReceivedVersion, Source, SourceProgress, accepted_of, contained,
     contained_with_transactions, is_of_conflict, source_progress, sources,
 };
 pub use requests::{

@@ -2,13 +2,13 @@
 
 use std::ops::{Bound, Deref};
 
-use model::{CollectionName, DocumentId, lower_case};
+use model::{ChangeVector, CollectionName, DocumentId, lower_case};
 use storage::{StorageError, Transaction, TreeName};
 
 use crate::{
     collections::collection,
     compression::dictionary::finder,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     row::{self, AnyRow, DocumentRow, TombstoneRow},
     schema::{self, DOCUMENTS},
 };
@@ -39,6 +39,20 @@ pub fn get_tombstone<'t>(
         Some((_, bytes)) => row::read_tombstone(bytes).map(Some),
         None => Ok(None),
     }
+}
+
+/// The version of a document, or of its deletion; empty if there is neither.
+///
+/// # Errors
+/// Storage errors; a damaged row.
+pub fn version_of(tx: &impl Transaction, id: &DocumentId) -> Result<ChangeVector, DocumentError> {
+    let live = get(tx, id)?.map(|row| row.change_vector().parse());
+    let version = match live {
+        Some(version) => Some(version),
+        None => get_tombstone(tx, id)?.map(|row| row.change_vector().parse()),
+    };
+    let damaged = |_| corrupt("the change vector of a document is damaged");
+    version.map_or(Ok(ChangeVector::empty()), |version| version.map_err(damaged))
 }
 
 /// Live documents, most recently written first.

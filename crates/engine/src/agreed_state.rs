@@ -182,6 +182,15 @@ impl Engine {
         Ok(self.cluster.catch_up().await?)
     }
 
+    /// Waits until other nodes see what was agreed on under an index of the log. Returns those that do not answer, or do
+    /// not see it in that time.
+    pub async fn seen_by(&self, nodes: &[NodeTag], index: u64, time_max: Duration) -> Vec<NodeTag> {
+        match self.has_company() {
+            true => self.cluster.followed_by(nodes, index, time_max).await,
+            false => Vec::new(),
+        }
+    }
+
     /// How large the files of the state are.
     pub fn state_statistics(&self) -> EnvironmentStatistics {
         self.catalog.environment().statistics()

@@ -333,6 +333,19 @@ struct Reader<'r> {
     executed: u64,
 }
 
+/// Notes which versions are replaced. Ids that are not complete are those of new documents.
+fn note_replaced(
+    documents: &mut [DocumentChange],
+    database: &DatabaseLease,
+) -> Result<(), EngineError> {
+    let tx = database.read();
+    for change in documents {
+        let id = checked_id(&change.id)?;
+        change.replaces = Some(documents::version_of(&tx, &id)?);
+    }
+    Ok(())
+}
+
 impl Reader<'_> {
     fn read(
         &self,
@@ -368,6 +381,9 @@ impl Reader<'_> {
                 }
             }
         }
+        if 1 < self.record.topology.nodes().count() {
+            note_replaced(&mut transaction.documents, database)?;
+        }
         Ok(transaction)
     }
 
@@ -388,7 +404,7 @@ impl Reader<'_> {
                 check_end(&id, separator, Ends::MayBeIdentity)?;
                 check_document(&checked_id(&id)?, &document, ticks)?;
                 let guard = self.guard(change_vector.as_deref().unwrap_or_default());
-                Ok(DocumentChange { id, body: Some(document), guard })
+                Ok(DocumentChange { id, body: Some(document), guard, replaces: None })
             }
             DocumentCommand::Delete { id, change_vector, original_change_vector } => {
                 let change_vector = original_change_vector.or(change_vector);
@@ -400,7 +416,7 @@ impl Reader<'_> {
                     (Guards::On, None) => Guard::Unchecked,
                     (Guards::On, Some(change_vector)) => self.guard(&change_vector),
                 };
-                Ok(DocumentChange { id, body: None, guard })
+                Ok(DocumentChange { id, body: None, guard, replaces: None })
             }
             DocumentCommand::DeletePrefix { .. } => Err(InvalidTransaction::DeletesByPrefix.into()),
             DocumentCommand::ForceRevision { .. } => {

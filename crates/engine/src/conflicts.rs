@@ -188,7 +188,7 @@ fn have_same_content(versions: &[ConflictRow<'_>]) -> bool {
 /// Whether one version is of a later cluster-wide transaction than all others: it is above everything else.
 fn is_decided_by_transaction(versions: &[ConflictRow<'_>]) -> bool {
     let transaction = |row: &ConflictRow<'_>| {
-        row.change_vector().parse().map_or(0, |vector: ChangeVector| vector.transaction_index())
+        row.change_vector().parse().map_or(0, |vector: ChangeVector| vector.transaction_number())
     };
     let mut transactions: Vec<u64> = versions.iter().map(transaction).collect();
     transactions.sort_unstable();

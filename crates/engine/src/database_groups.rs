@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 use cluster::Topology;
@@ -24,6 +25,36 @@ pub struct WantedNodes {
 }
 
 impl Engine {
+    /// Refuses if a node is the only one that has some database: removed from the cluster, it would take that along.
+    ///
+    /// # Errors
+    /// The refusal, which names the database.
+    pub fn check_others_have_databases_of(&self, node: NodeTag) -> Result<(), EngineError> {
+        let is_last = |record: &&Arc<DatabaseRecord>| record.topology.nodes().eq([node]);
+        let records = self.records();
+        match records.iter().find(is_last) {
+            None => Ok(()),
+            Some(record) => Err(EngineError::Refused {
+                message: format!(
+                    "The node {node} cannot be removed: no other node has the database '{}'. Add another node to it, or \
+                     delete it, first",
+                    record.name.as_str()
+                ),
+            }),
+        }
+    }
+
+    /// Takes the databases that others have, too, from a node that is no longer in the cluster. What fails is tried again by
+    /// the observer. Blocks.
+    pub fn take_databases_of(&self, node: NodeTag) {
+        for record in self.records().into_iter().filter(|record| record.topology.has(node)) {
+            let database = record.name.as_str();
+            if let Err(error) = self.catalog.take_from(database, node, false) {
+                tracing::debug!(database, %error, "a database is taken from a removed node later");
+            }
+        }
+    }
+
     /// The nodes for a new database: those that were asked for, or this one and those with the fewest databases.
     ///
     /// # Errors

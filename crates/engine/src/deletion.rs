@@ -294,6 +294,11 @@ pub(crate) fn finish_files_of(engine: &Engine, key: &str) {
     }
 }
 
+/// Whether files of a deleted database of this name are still to be removed from this node.
+pub(crate) fn has_pending(engine: &Engine, key: &str) -> bool {
+    pending_of(engine, key).is_ok_and(|pending| !pending.is_empty())
+}
+
 /// The deletions of this name whose files are to be removed.
 fn pending_of(engine: &Engine, key: &str) -> Result<Vec<PendingDeletion>, EngineError> {
     // One that cannot be read was reported at the start.

@@ -32,7 +32,7 @@ use crate::{
     etl::{self, EtlProcesses},
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
-    last_looks::{ConflictLooks, ExecutedNotes, LastLooks},
+    last_looks::{ConflictLooks, ExecutedNotes, LastLooks, PostponedTransactions},
     memory_plan::MemoryPlan,
     noted_changes::NotedChanges,
     observer_log::ObserverLog,
@@ -91,6 +91,7 @@ pub struct Engine {
     pub(crate) observer: LastLooks,
     pub(crate) observer_log: ObserverLog,
     pub(crate) executed_notes: ExecutedNotes,
+    pub(crate) postponed_transactions: PostponedTransactions,
     pub(crate) conflict_looks: ConflictLooks,
     /// Of the data directory, until it is closed.
     lock: Mutex<Option<Box<dyn DirectoryLock>>>,
@@ -195,6 +196,7 @@ impl Engine {
             observer: LastLooks::default(),
             observer_log: ObserverLog::default(),
             executed_notes: ExecutedNotes::default(),
+            postponed_transactions: PostponedTransactions::default(),
             conflict_looks: ConflictLooks::default(),
             lock: Mutex::new(Some(lock)),
         };

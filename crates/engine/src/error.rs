@@ -46,6 +46,13 @@ pub enum EngineError {
     Submit(SubmitError),
     /// The commands of a cluster-wide transaction cannot be executed.
     InvalidTransaction(InvalidTransaction),
+    /// The files of a database are an older copy than what the other nodes have, so that it takes no writes.
+    ChangesLost {
+        /// The database.
+        database: String,
+        /// What another node has answered.
+        reason: String,
+    },
     /// A cluster-wide transaction expects other versions than the present ones.
     Violations(Violations),
     /// A record must not use a directory. The message names it, and says what to do.
@@ -310,6 +317,11 @@ impl fmt::Display for EngineError {
             EngineError::Query(error) => error.fmt(f),
             EngineError::Storage(error) => error.fmt(f),
             EngineError::Submit(error) => error.fmt(f),
+            EngineError::ChangesLost { database, reason } => write!(
+                f,
+                "The database '{database}' takes no writes on this node, because they could not reach the other nodes. \
+                 {reason}"
+            ),
             EngineError::InvalidTransaction(error) => error.fmt(f),
             EngineError::Violations(error) => error.fmt(f),
             EngineError::EncryptionKey(error) => error.fmt(f),
@@ -436,6 +448,7 @@ impl Error for EngineError {
             | EngineError::IndexNotCreated { error }
             | EngineError::IndexFailed { error, .. } => Some(&**error),
             EngineError::DirectoryRefused { .. }
+            | EngineError::ChangesLost { .. }
             | EngineError::IndexErrored { .. }
             | EngineError::IndexDeleted { .. }
             | EngineError::IndexName { .. }

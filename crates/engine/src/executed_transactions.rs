@@ -1,6 +1,7 @@
 //! Which cluster-wide transactions all nodes of a database have executed: they are removed from the shared state.
 
 use cluster_state::{Command, ExecutedCommand};
+use database::DatabaseLease;
 use model::DatabaseRecord;
 
 use crate::{engine::Engine, error::EngineError};
@@ -21,16 +22,37 @@ impl Engine {
         Ok(others.map(|node| said.get(node.as_str()).copied().unwrap_or(0)).fold(own, u64::min))
     }
 
-    /// Says of open databases with other nodes how far this one is, if that has changed. To be called about once a second.
+    /// Has open databases with other nodes execute what they could not execute before, and says how far this node is, if
+    /// that has changed. To be called about once a second.
     pub(crate) fn note_executed_transactions(&self) {
         for database in self.registry.open_leases() {
             let record = database.record();
-            let has_others = record.topology.nodes().any(|node| node != self.node_tag());
-            if has_others
-                && let Err(error) = self.note_executed(&record, database.executed_transaction())
-            {
+            if record.topology.nodes().all(|node| node == self.node_tag()) {
+                continue;
+            }
+            self.follow_transactions(&database);
+            if let Err(error) = self.note_executed(&record, database.executed_transaction()) {
                 let database = record.name.as_str();
                 tracing::debug!(database, %error, "the progress with transactions is noted later");
+            }
+        }
+    }
+
+    /// Has a database execute the transactions that are stored for it. Logs when that begins to fail, and when it works
+    /// again.
+    pub(crate) fn follow_transactions(&self, database: &DatabaseLease) {
+        let record = database.record();
+        let name = record.name.as_str();
+        let followed = database.follow_transactions(self.cluster.store());
+        if !self.postponed_transactions.changes(record.topology_id, followed.is_err()) {
+            return;
+        }
+        match followed {
+            Ok(()) => {
+                tracing::info!(database = name, "transactions of the cluster are executed again");
+            }
+            Err(error) => {
+                tracing::warn!(database = name, %error, "transactions of the cluster are executed later");
             }
         }
     }

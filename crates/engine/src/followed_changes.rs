@@ -27,26 +27,7 @@ impl Engine {
         for database in databases {
             let record = database.record();
             if pending.transactions.contains(&record.topology_id.0) {
-                self.execute_stored_transactions(&database, record.topology_id);
-            }
-        }
-    }
-
-    fn execute_stored_transactions(
-        &self,
-        database: &database::DatabaseLease,
-        topology_id: DatabaseId,
-    ) {
-        let last = self.cluster_state().last_transaction(topology_id);
-        match last {
-            Ok(0) => {}
-            Ok(last) => database.execute_transaction(self.cluster.store(), last, |outcome| {
-                if let Err(error) = outcome {
-                    tracing::warn!(%error, "a transaction of the cluster is executed later");
-                }
-            }),
-            Err(error) => {
-                tracing::error!(%error, "transactions of the cluster could not be read");
+                self.follow_transactions(&database);
             }
         }
     }
@@ -54,10 +35,22 @@ impl Engine {
     pub(crate) fn follow_record(&self, key: &str) {
         let own = self.node_tag();
         match self.catalog.record(key) {
-            Some(record) if record.topology.has(own) => self.registry.follow(key),
+            Some(record) if record.topology.has(own) => {
+                if self.has_files_of_another(key, record.topology_id) {
+                    self.registry.with_closed(key, || deletion::finish_files_of(self, key));
+                }
+                self.registry.follow(key);
+            }
             Some(_) | None => {
                 self.registry.with_closed(key, || deletion::finish_files_of(self, key))
             }
         }
+    }
+
+    /// Whether a deleted database of this name is still here: it was deleted, and another one created, while this node was
+    /// away.
+    fn has_files_of_another(&self, key: &str, database: DatabaseId) -> bool {
+        let is_open = self.if_open(key).is_some_and(|open| open.record().topology_id != database);
+        is_open || deletion::has_pending(self, key)
     }
 }

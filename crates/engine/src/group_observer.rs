@@ -112,6 +112,10 @@ impl Engine {
     /// What the leader of the cluster sees, whether or not it has the database.
     fn verdict_of_leader(&self, record: &DatabaseRecord, observed: &Observed) -> Option<Verdict> {
         let (topology, groups) = (&record.topology, self.settings().groups);
+        let is_gone = |node: &NodeTag| observed.cluster.url_of(*node).is_none();
+        if let Some(gone) = topology.nodes().find(is_gone).filter(|_| observed.silent.is_some()) {
+            return Some(Verdict::Leave(gone));
+        }
         let mut members = topology.members.iter().copied();
         let silent = members.find(|node| observed.is_silent_for(*node, groups.silence_max));
         if let Some(silent) = silent.filter(|_| 1 < topology.members.len()) {
@@ -147,6 +151,13 @@ impl Engine {
                 DestinationKey::Task(_) => None,
             })
             .collect();
+        if links.values().any(|link| link.has_lost) {
+            // What this node sees of the others counts no more: they have what it has lost.
+            let is_other = |node: &NodeTag| *node != this;
+            let is_set_aside = !record.topology.members.contains(&this)
+                || !record.topology.members.iter().any(is_other);
+            return (!is_set_aside).then_some(Verdict::SetAside(this));
+        }
         let now = self.clock().now().ticks();
         let silence_max = ticks::of_duration(self.settings().groups.silence_max);
         let is_silent = |node: NodeTag| {
@@ -165,7 +176,12 @@ impl Engine {
             return Some(Verdict::SetAside(silent));
         }
         let catching_up = topology.promotables.iter().chain(&topology.rehabs).copied();
-        let waiting: Vec<NodeTag> = catching_up.filter(|node| *node != this).collect();
+        let senders = self.incoming_links(record);
+        let has_lost = |node: NodeTag| {
+            senders.iter().any(|link| link.node_tag == node && link.statistics.has_lost)
+        };
+        let waiting: Vec<NodeTag> =
+            catching_up.filter(|node| *node != this && !has_lost(*node)).collect();
         if waiting.is_empty() {
             return None;
         }
@@ -242,7 +258,7 @@ fn message_of(verdict: Verdict) -> String {
             format!("the node {absent} stays away, and {by} is added in its place")
         }
         Verdict::Leave(node) => {
-            format!("the node {node} was replaced, and the database is taken from it")
+            format!("the node {node} was replaced or removed, and the database is taken from it")
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What was last looked at, or said, of each database that several nodes have.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -44,6 +44,18 @@ impl ConflictLooks {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<DatabaseId, (Etag, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Databases that execute transactions of the cluster later, because they cannot do it now.
+#[derive(Default)]
+pub(crate) struct PostponedTransactions(Mutex<HashSet<DatabaseId>>);
+
+impl PostponedTransactions {
+    /// Notes whether a database is one of them; returns whether that has changed.
+    pub(crate) fn changes(&self, database: DatabaseId, is_postponed: bool) -> bool {
+        let mut postponed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_postponed { postponed.insert(database) } else { postponed.remove(&database) }
     }
 }
 

@@ -69,7 +69,8 @@ impl Engine {
     /// pass its argument to [`Engine::settle`]. Never blocks.
     ///
     /// # Errors
-    /// The queue is full or closed, or the disk is full. `reply` is not called then.
+    /// The queue is full or closed, the disk is full, or the database takes no writes of clients
+    /// ([`EngineError::ChangesLost`]). `reply` is not called then.
     pub fn submit(
         &self,
         database: &DatabaseLease,
@@ -77,6 +78,7 @@ impl Engine {
         reply: Reply,
     ) -> Result<SubmittedBatch, EngineError> {
         let PreparedBatch { batch, huge } = prepared;
+        check_takes_writes(database, &batch)?;
         let submitted = database.queue().submit(batch, reply);
         submitted.map_err(|error| self.not_submitted(database, error))?;
         Ok(SubmittedBatch { huge })
@@ -143,6 +145,19 @@ impl From<Batch> for PreparedBatch {
     /// A batch whose ids are complete from the beginning, and of which no document is listed as huge.
     fn from(batch: Batch) -> PreparedBatch {
         PreparedBatch { batch, huge: HugePuts::default() }
+    }
+}
+
+/// What other nodes send is taken by files that are an older copy, too.
+fn check_takes_writes(database: &DatabaseLease, batch: &Batch) -> Result<(), EngineError> {
+    match database.writes_refused() {
+        Some(reason) if !matches!(batch.commands[..], [Command::Receive(_)]) => {
+            Err(EngineError::ChangesLost {
+                database: database.record().name.as_str().to_owned(),
+                reason: reason.to_owned(),
+            })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -7,6 +7,8 @@ use crate::{DATABASE_ID_TEXT_BYTES, DatabaseId, Etag, NodeTag};
 const SEPARATOR: &str = ", ";
 /// The tag of a cluster-wide transaction in the version of a document.
 pub const TRANSACTION_TAG: &str = "TRXN";
+/// The tag under which a change vector counts the documents of cluster-wide transactions.
+pub const TRANSACTION_NUMBER_TAG: &str = "RAFT";
 /// Separator, tag, colon, etag, dash, database id.
 const ENTRY_TEXT_BYTES_MAX: usize = SEPARATOR.len() + 4 + 1 + 20 + 1 + DATABASE_ID_TEXT_BYTES;
 
@@ -154,10 +156,19 @@ impl ChangeVector {
             && entries.all(|entry| entry.etag <= self.etag_of(entry.database_id))
     }
 
-    /// The index of the last cluster-wide transaction that the version contains; 0 if there is none.
-    pub fn transaction_index(&self) -> u64 {
-        let transactions = self.entries().filter(|entry| entry.tag.as_str() == TRANSACTION_TAG);
-        transactions.map(|entry| entry.etag.0).max().unwrap_or(0)
+    /// The number of the last document of cluster-wide transactions that the version contains; 0 if it contains none.
+    pub fn transaction_number(&self) -> u64 {
+        let numbers = self.entries().filter(|entry| entry.tag.as_str() == TRANSACTION_NUMBER_TAG);
+        numbers.map(|entry| entry.etag.0).max().unwrap_or(0)
+    }
+
+    /// Whether the version contains a write that another one does not, apart from those of cluster-wide transactions.
+    pub fn has_writes_beyond(&self, other: &Self) -> bool {
+        let is_of_transaction = |entry: &ChangeVectorEntry| {
+            [TRANSACTION_TAG, TRANSACTION_NUMBER_TAG].contains(&entry.tag.as_str())
+        };
+        let mut writes = self.entries().filter(|entry| !is_of_transaction(entry));
+        writes.any(|entry| other.etag_of(entry.database_id) < entry.etag)
     }
 
     fn push(&mut self, entry: ChangeVectorEntry) {

@@ -70,7 +70,8 @@ mod time_span;
 pub use attachment_name::{AttachmentName, InvalidAttachmentName};
 pub use base64::{base64_bytes, base64_text};
 pub use change_vector::{
-    ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector, TRANSACTION_TAG,
+    ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector, TRANSACTION_NUMBER_TAG,
+    TRANSACTION_TAG,
 };
 pub use collection_name::{
     ALL_DOCUMENTS_COLLECTION, CollectionName, EMPTY_COLLECTION, HILO_COLLECTION,

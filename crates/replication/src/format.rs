@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0..4    "CRVR"
-//!  4       version, 1
+//!  4       version, 2
 //!  5       kind: requests 1 greeting, 2 batch; answers 65 welcome, 66 accepted, 68 refused
 //!  6       1 if the payload is compressed (Zstandard), else 0
 //!  7       not used, 0
@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const MESSAGE_BYTES_MAX: usize = 128 << 20;
 
 const MAGIC: &[u8; 4] = b"CRVR";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 20;
 /// Shorter payloads are not compressed.
 const COMPRESSED_BYTES_MIN: usize = 256;

@@ -1,20 +1,25 @@
 //! What is sent, and the answers to it.
 //!
 //! ```text
-//! greeting   id 16, tag, name and address of the sender: 3 texts; kind of the link u8: 1 external, 2 internal;
-//!            last etag u64, change vector text
-//! batch      id of the sender 16, its tag text, after u64, last etag u64, change vector of the sender: text, may be
-//!            absent; hashes of contents: count u32, 32 bytes each; items: count u32, see item_writer
+//! greeting   group 16, may be absent; id 16, tag, name and address of the sender: 3 texts; kind of the link u8: 1 external, 2 internal;
+//!            last etag u64, change vector text, flag: whether it has lost changes
+//! batch      group 16, may be absent; id of the sender 16, its tag text, after u64, last etag u64, moment 32, may be absent; change vector of the
+//!            sender: text, may be absent; hashes of contents: count u32, 32 bytes each; items: count u32, see item_writer
 //! content    id of the sender 16, hash 32, length of the content u64, position u64, bytes
-//! welcome    id 16, tag text, accepted u64, change vector text
+//! welcome    id 16, tag text, accepted u64, moment 32, may be absent; change vector text
 //! accepted   accepted u64, change vector text, flag: whether it was stored
 //! missing    hashes: count u32, 32 bytes each
 //! taken      position u64: how much of the content has arrived
-//! refused    reason u8: 1 not now, 2 damaged, 3 never; text
+//! refused    reason u8: 1 not now, 2 damaged, 3 never, 4 lost; text
 //! ```
+//!
+//! The group is that of a sender which sends to another member of it: another database of the same name is in another one.
+//! A moment is one in the history of the sender's files, see [`HistoryPoint`]: of a batch, when it was read; of a welcome,
+//! that of the last batch.
 
 use documents::{ReceivedItem, Source};
 use model::{ChangeVector, ContentHash, DatabaseId, Etag, NodeTag};
+use storage::HistoryPoint;
 
 use crate::{
     format::{InvalidMessage, Payload, Reader, invalid, open},
@@ -42,6 +47,8 @@ pub enum LinkKind {
 /// The first message of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
+    /// The group of databases that the sender takes the receiver for a member of; `None` for an external link.
+    pub group: Option<DatabaseId>,
     /// The sender.
     pub source: Source,
     /// The name of its database.
@@ -54,17 +61,23 @@ pub struct Greeting {
     pub last_etag: Etag,
     /// Its change vector.
     pub change_vector: ChangeVector,
+    /// Whether it knows that it has lost changes which the receiver has: its files are an older copy.
+    pub has_lost: bool,
 }
 
 /// A part of the sender's log.
 #[derive(Clone, Debug)]
 pub struct Batch {
+    /// As in the [`Greeting`].
+    pub group: Option<DatabaseId>,
     /// The sender.
     pub source: Source,
     /// Where it begins.
     pub after: Etag,
     /// Where it ends.
     pub last_etag: Etag,
+    /// The moment in the history of the sender's files when it was read.
+    pub point: Option<HistoryPoint>,
     /// The sender's change vector, if it has nothing more.
     pub complete: Option<ChangeVector>,
     /// The contents of attachments in it.
@@ -108,6 +121,8 @@ pub struct Welcome {
     pub node_tag: NodeTag,
     /// Everything up to this etag of the sender was received.
     pub accepted: Etag,
+    /// The moment in the history of the sender's files when the last of it was read.
+    pub point: Option<HistoryPoint>,
     /// The receiver's change vector.
     pub change_vector: ChangeVector,
 }
@@ -121,6 +136,8 @@ pub enum RefusalKind {
     Damaged,
     /// The receiver will not take it, until somebody changes something.
     Never,
+    /// The sender has lost changes that the receiver has: its files are an older copy.
+    Lost,
 }
 
 /// A message was not taken.
@@ -156,9 +173,11 @@ pub enum Reply {
 
 /// The beginning of a batch.
 pub(crate) struct BatchHead<'b> {
+    pub(crate) group: Option<DatabaseId>,
     pub(crate) source: Source,
     pub(crate) after: Etag,
     pub(crate) last_etag: Etag,
+    pub(crate) point: Option<HistoryPoint>,
     pub(crate) complete: Option<&'b ChangeVector>,
     pub(crate) contents: &'b [ContentHash],
 }
@@ -166,10 +185,12 @@ pub(crate) struct BatchHead<'b> {
 /// The message of a batch.
 pub(crate) fn batch_message(head: &BatchHead<'_>, count: u32, items: &Payload) -> Vec<u8> {
     let mut payload = Payload::default();
+    put_group(&mut payload, head.group);
     payload.raw(&head.source.database_id.0);
     payload.text(head.source.node_tag.as_str());
     payload.number(head.after.0);
     payload.number(head.last_etag.0);
+    put_point(&mut payload, head.point);
     payload.maybe_text(head.complete.map(ChangeVector::as_str));
     put_hashes(&mut payload, head.contents);
     payload.short(count);
@@ -181,6 +202,7 @@ impl Greeting {
     /// The bytes to send.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut payload = Payload::default();
+        put_group(&mut payload, self.group);
         payload.raw(&self.source.database_id.0);
         payload.text(self.source.node_tag.as_str());
         payload.text(&self.database);
@@ -191,6 +213,7 @@ impl Greeting {
         });
         payload.number(self.last_etag.0);
         payload.text(self.change_vector.as_str());
+        payload.flag(self.has_lost);
         payload.into_message(GREETING)
     }
 }
@@ -209,6 +232,15 @@ impl ContentPiece {
 }
 
 impl Message {
+    /// The group that a member of it names.
+    pub fn group(&self) -> Option<DatabaseId> {
+        match self {
+            Message::Greeting(greeting) => greeting.group,
+            Message::Batch(batch) => batch.group,
+            Message::Content(_) => None,
+        }
+    }
+
     /// Reads a message.
     ///
     /// # Errors
@@ -235,6 +267,7 @@ impl Message {
 
 fn read_greeting(reader: &mut Reader<'_>) -> Result<Greeting, InvalidMessage> {
     Ok(Greeting {
+        group: read_group(reader)?,
         source: read_source(reader)?,
         database: reader.text()?.to_owned(),
         url: reader.text()?.to_owned(),
@@ -245,15 +278,18 @@ fn read_greeting(reader: &mut Reader<'_>) -> Result<Greeting, InvalidMessage> {
         },
         last_etag: Etag(reader.number()?),
         change_vector: read_vector(reader)?,
+        has_lost: reader.flag()?,
     })
 }
 
 fn read_batch(reader: &mut Reader<'_>) -> Result<Batch, InvalidMessage> {
+    let group = read_group(reader)?;
     let source = read_source(reader)?;
     let (after, last_etag) = (Etag(reader.number()?), Etag(reader.number()?));
     if last_etag < after {
         return Err(invalid("a batch ends before it begins"));
     }
+    let point = read_point(reader)?;
     let complete = reader.maybe_text()?.map(parsed_vector).transpose()?;
     let contents = read_hashes(reader)?;
     let count = reader.short()?;
@@ -262,7 +298,7 @@ fn read_batch(reader: &mut Reader<'_>) -> Result<Batch, InvalidMessage> {
     for _ in 0..count {
         items.push(read_item(reader)?);
     }
-    Ok(Batch { source, after, last_etag, complete, contents, items })
+    Ok(Batch { group, source, after, last_etag, point, complete, contents, items })
 }
 
 fn read_source(reader: &mut Reader<'_>) -> Result<Source, InvalidMessage> {
@@ -279,6 +315,32 @@ fn parsed_vector(text: &str) -> Result<ChangeVector, InvalidMessage> {
 
 pub(crate) fn read_vector(reader: &mut Reader<'_>) -> Result<ChangeVector, InvalidMessage> {
     parsed_vector(reader.text()?)
+}
+
+fn put_group(payload: &mut Payload, group: Option<DatabaseId>) {
+    payload.flag(group.is_some());
+    if let Some(group) = group {
+        payload.raw(&group.0);
+    }
+}
+
+fn read_group(reader: &mut Reader<'_>) -> Result<Option<DatabaseId>, InvalidMessage> {
+    if reader.flag()? { reader.array().map(|id| Some(DatabaseId(id))) } else { Ok(None) }
+}
+
+fn put_point(payload: &mut Payload, point: Option<HistoryPoint>) {
+    payload.flag(point.is_some());
+    if let Some(point) = point {
+        payload.raw(&point.to_bytes());
+    }
+}
+
+fn read_point(reader: &mut Reader<'_>) -> Result<Option<HistoryPoint>, InvalidMessage> {
+    if !reader.flag()? {
+        return Ok(None);
+    }
+    let bytes: [u8; HistoryPoint::BYTES] = reader.array()?;
+    Ok(HistoryPoint::from_bytes(&bytes))
 }
 
 fn put_hashes(payload: &mut Payload, hashes: &[ContentHash]) {
@@ -304,6 +366,7 @@ impl Reply {
                 payload.raw(&welcome.database_id.0);
                 payload.text(welcome.node_tag.as_str());
                 payload.number(welcome.accepted.0);
+                put_point(&mut payload, welcome.point);
                 payload.text(welcome.change_vector.as_str());
                 WELCOME
             }
@@ -326,6 +389,7 @@ impl Reply {
                     RefusalKind::NotNow => 1,
                     RefusalKind::Damaged => 2,
                     RefusalKind::Never => 3,
+                    RefusalKind::Lost => 4,
                 });
                 payload.text(reason);
                 REFUSED
@@ -346,6 +410,7 @@ impl Reply {
                 database_id: DatabaseId(reader.array()?),
                 node_tag: read_tag(&mut reader)?,
                 accepted: Etag(reader.number()?),
+                point: read_point(&mut reader)?,
                 change_vector: read_vector(&mut reader)?,
             }),
             ACCEPTED => Reply::Accepted {
@@ -360,6 +425,7 @@ impl Reply {
                     1 => RefusalKind::NotNow,
                     2 => RefusalKind::Damaged,
                     3 => RefusalKind::Never,
+                    4 => RefusalKind::Lost,
                     _ => return Err(invalid("a refusal is of an unknown kind")),
                 },
                 reason: reader.text()?.to_owned(),
@@ -382,12 +448,16 @@ mod tests {
         Source { database_id: DatabaseId([7; 16]), node_tag: NodeTag::A }
     }
 
+    const POINT: HistoryPoint = HistoryPoint { environment: 1, incarnation: 2, transaction: 3 };
+
     fn batch() -> Payload {
         let mut payload = Payload::default();
+        put_group(&mut payload, Some(DatabaseId([8; 16])));
         payload.raw(&[7; 16]);
         payload.text("A");
         payload.number(3);
         payload.number(9);
+        put_point(&mut payload, Some(POINT));
         payload.maybe_text(Some(VECTOR));
         put_hashes(&mut payload, &[ContentHash([1; 32])]);
         payload.short(3);
@@ -406,12 +476,14 @@ mod tests {
     #[test]
     fn what_is_sent_is_read() {
         let greeting = Greeting {
+            group: Some(DatabaseId([8; 16])),
             source: source(),
             database: "db".to_owned(),
             url: "http://a:1".to_owned(),
             kind: LinkKind::Internal,
             last_etag: Etag(9),
             change_vector: VECTOR.parse().unwrap(),
+            has_lost: true,
         };
         match Message::read(&greeting.to_bytes()).unwrap() {
             Message::Greeting(read) => assert_eq!(read, greeting),
@@ -431,6 +503,7 @@ mod tests {
         match Message::read(&batch().into_message(BATCH)).unwrap() {
             Message::Batch(read) => {
                 assert_eq!((read.after, read.last_etag), (Etag(3), Etag(9)));
+                assert_eq!(read.point, Some(POINT));
                 assert_eq!((read.items.len(), read.contents.len()), (3, 1));
                 assert_eq!(read.complete.unwrap().as_str(), VECTOR);
             }
@@ -442,6 +515,7 @@ mod tests {
                 database_id: DatabaseId([3; 16]),
                 node_tag: NodeTag::A,
                 accepted: Etag(7),
+                point: Some(POINT),
                 change_vector: change_vector.clone(),
             }),
             Reply::Accepted { accepted: Etag(7), change_vector, is_stored: true },

@@ -1,7 +1,9 @@
 //! How a message is answered.
 
-use documents::{DatabaseIdentity, DocumentError, Received, ReceivedBatch, source_progress};
-use model::{ContentHash, Etag};
+use documents::{
+    DatabaseIdentity, DocumentError, Received, ReceivedBatch, accepted_of, source_progress,
+};
+use model::{ContentHash, DatabaseId, Etag};
 use storage::Transaction;
 
 use crate::message::{
@@ -20,15 +22,37 @@ pub enum Answered {
     Stage(ContentPiece),
 }
 
-/// Decides about a message. `staged` says whether a content has arrived that no attachment has yet.
+/// Decides about a message to a database of this group. `staged` says whether a content has arrived that no attachment has yet.
 ///
 /// # Errors
 /// The database cannot be read.
 pub fn answer(
     tx: &impl Transaction,
+    group: DatabaseId,
     message: Message,
     staged: impl Fn(&ContentHash) -> bool,
 ) -> Result<Answered, DocumentError> {
+    let of_group = message.group();
+    if of_group.is_some_and(|of_group| of_group != group) {
+        return Ok(Answered::Reply(Reply::Refused(Refusal {
+            kind: RefusalKind::Never,
+            reason: "The sender is of another database of this name, which was deleted".to_owned(),
+        })));
+    }
+    let source = match &message {
+        Message::Greeting(greeting) => Some(greeting.source),
+        Message::Batch(batch) => Some(batch.source),
+        Message::Content(_) => None,
+    };
+    if of_group.is_none()
+        && let Some(source) = source
+        && source_progress(tx, source.database_id)?.is_some_and(|progress| progress.is_member)
+    {
+        return Ok(Answered::Reply(Reply::Refused(Refusal {
+            kind: RefusalKind::Never,
+            reason: "The sender is another member of the group, and has to send as one".to_owned(),
+        })));
+    }
     match message {
         Message::Greeting(greeting) => welcome(tx, &greeting).map(Answered::Reply),
         Message::Content(piece) => Ok(Answered::Stage(piece)),
@@ -45,19 +69,22 @@ fn welcome(tx: &impl Transaction, greeting: &Greeting) -> Result<Reply, Document
             reason: format!("The database {database_id} cannot replicate to itself"),
         }));
     }
-    let accepted = source_progress(tx, source)?;
-    if greeting.last_etag < accepted {
+    let progress = source_progress(tx, source)?;
+    let accepted = progress.map_or(Etag::ZERO, |progress| progress.accepted);
+    if greeting.last_etag < accepted || greeting.has_lost {
         return Ok(Reply::Refused(Refusal {
-            kind: RefusalKind::Never,
+            kind: RefusalKind::Lost,
             reason: format!(
-                "The database {source} has {} changes, but {} of it were received: it has lost some. Give it a new id \
-                 by exporting it to a new database",
-                greeting.last_etag.0, accepted.0
+                "The database {source} has lost changes: {} of it were received, which its files do not have. They are \
+                 an older copy. Take the database from this node and add it again, or, without other nodes, export it \
+                 to a new database",
+                accepted.0
             ),
         }));
     }
     let change_vector = documents::contained(tx)?;
-    Ok(Reply::Welcome(Welcome { database_id, node_tag, accepted, change_vector }))
+    let point = progress.and_then(|progress| progress.point);
+    Ok(Reply::Welcome(Welcome { database_id, node_tag, accepted, point, change_vector }))
 }
 
 fn answer_batch(
@@ -65,8 +92,19 @@ fn answer_batch(
     batch: Batch,
     staged: impl Fn(&ContentHash) -> bool,
 ) -> Result<Answered, DocumentError> {
-    let accepted = source_progress(tx, batch.source.database_id)?;
+    let accepted = accepted_of(tx, batch.source.database_id)?;
     let change_vector = documents::contained(tx)?;
+    let own = documents::database_identity(tx)?.database_id;
+    let claimed = batch.complete.as_ref().map_or(Etag::ZERO, |complete| complete.etag_of(own));
+    if documents::progress(tx)?.last_etag < claimed {
+        return Ok(Answered::Reply(Reply::Refused(Refusal {
+            kind: RefusalKind::Damaged,
+            reason: format!(
+                "The sender claims to have {} changes of a database that has fewer",
+                claimed.0
+            ),
+        })));
+    }
     if accepted != batch.after {
         let reply = Reply::Accepted { accepted, change_vector, is_stored: false };
         return Ok(Answered::Reply(reply));
@@ -85,11 +123,13 @@ fn answer_batch(
     if !missing.is_empty() {
         return Ok(Answered::Reply(Reply::Missing(missing)));
     }
-    let Batch { source, after, last_etag, complete, contents, items } = batch;
+    let Batch { group, source, after, last_etag, point, complete, contents, items } = batch;
     let received = ReceivedBatch {
         source,
+        is_member: group.is_some(),
         after,
         last_etag,
+        point,
         items,
         contents: Vec::new(),
         complete,

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, fmt};
 
 use documents::CONTENT_CHUNK_BYTES;
 use model::{ChangeVector, ContentHash, DatabaseId, Etag};
-use storage::{MemoryShare, Transaction};
+use storage::{HistoryPoint, MemoryShare, Transaction};
 
 use crate::{
     format::InvalidMessage,
@@ -24,6 +24,8 @@ const PIECE_BYTES: usize = 4 * CONTENT_CHUNK_BYTES;
 #[derive(Debug)]
 pub struct Sender {
     kind: LinkKind,
+    /// The group of databases whose members sender and receiver are; `None` for an external link.
+    group: Option<DatabaseId>,
     /// The name of the database and the address of the server, for the receiver's operators.
     names: (String, String),
     /// Its answer to the greeting, if the link is established.
@@ -35,6 +37,8 @@ pub struct Sender {
     uploaded: u64,
     /// What was sent and not answered yet.
     pending: Option<Pending>,
+    /// Whether the files of the sender are known to be an older copy.
+    has_lost: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -103,16 +107,19 @@ impl fmt::Display for ReplyError {
 impl std::error::Error for ReplyError {}
 
 impl Sender {
-    /// A link that is not established yet. `database` and `url` name the sender for the receiver's operators.
-    pub fn new(kind: LinkKind, database: String, url: String) -> Sender {
+    /// A link of a database of this group that is not established yet. `database` and `url` name the sender for the
+    /// receiver's operators.
+    pub fn new(kind: LinkKind, group: DatabaseId, database: String, url: String) -> Sender {
         Sender {
             kind,
+            group: (kind == LinkKind::Internal).then_some(group),
             names: (database, url),
             receiver: None,
             told: None,
             uploads: VecDeque::new(),
             uploaded: 0,
             pending: None,
+            has_lost: false,
         }
     }
 
@@ -126,13 +133,26 @@ impl Sender {
         self.receiver.as_ref().map(|receiver| receiver.accepted)
     }
 
-    /// The next message to send; `None` if the receiver has everything that is in the snapshot.
+    /// The moment in the history of the sender's files that the welcome of the receiver names, once. Files that do not
+    /// contain it are an older copy: then [`Sender::note_lost`].
+    pub fn take_point(&mut self) -> Option<HistoryPoint> {
+        self.receiver.as_mut().and_then(|receiver| receiver.point.take())
+    }
+
+    /// Notes that the sender's files have lost changes which the receiver has: it says so from now on, and sends nothing.
+    pub fn note_lost(&mut self) {
+        self.lost();
+        self.has_lost = true;
+    }
+
+    /// The next message to send; `None` if the receiver has everything that is in the snapshot, whose moment is `point`.
     ///
     /// # Errors
     /// The database cannot be read; there is no memory now.
     pub fn next_message(
         &mut self,
         tx: &impl Transaction,
+        point: Option<HistoryPoint>,
         limits: BatchLimits,
         share: &mut MemoryShare,
     ) -> Result<Option<Outgoing>, ReadError> {
@@ -146,12 +166,14 @@ impl Sender {
         let Some(receiver) = &self.receiver else {
             let progress = documents::progress(tx)?;
             let greeting = Greeting {
+                group: self.group,
                 source,
                 database: self.names.0.clone(),
                 url: self.names.1.clone(),
                 kind: self.kind,
                 last_etag: progress.last_etag,
                 change_vector: progress.change_vector,
+                has_lost: self.has_lost,
             };
             return Ok(Some(Outgoing {
                 bytes: greeting.to_bytes(),
@@ -167,9 +189,11 @@ impl Sender {
             return Ok(None);
         }
         let head = BatchHead {
+            group: self.group,
             source,
             after: receiver.accepted,
             last_etag: batch.last_etag,
+            point,
             complete: batch.complete.as_ref(),
             contents: &batch.contents,
         };

@@ -189,6 +189,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
             }
             error
         }
+        EngineError::ChangesLost { .. } => ProtocolError::new(ErrorKind::StorageFailed, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
 }

@@ -163,7 +163,12 @@ impl Client {
             values.push(ValueChange { key, expected, value });
         }
         let body = Some(value_of(number));
-        let document = DocumentChange { id: format!("docs/{number}"), body, guard: Guard::Off };
+        let document = DocumentChange {
+            id: format!("docs/{number}"),
+            body,
+            guard: Guard::Off,
+            replaces: None,
+        };
         let documents = if self.random.below(3) == 0 { vec![document] } else { Vec::new() };
         let ticks = number as i64;
         let command =

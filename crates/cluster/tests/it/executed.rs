@@ -6,7 +6,8 @@ use platform::Platform;
 use crate::{DATABASE, Home};
 
 fn transact(home: &Home, executed: u64) -> u64 {
-    let document = DocumentChange { id: "users/1".to_owned(), body: None, guard: Guard::Off };
+    let document =
+        DocumentChange { id: "users/1".to_owned(), body: None, guard: Guard::Off, replaces: None };
     let transaction = ClusterTransaction {
         database: DATABASE,
         values: Vec::new(),

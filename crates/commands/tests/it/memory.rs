@@ -182,6 +182,7 @@ fn of_the_cluster(bytes: u64, is_dry_run: bool) -> commands::Batch {
     let change = |number: u64| ClusterDocument {
         id: DocumentId::new(format!("users/{number}")).unwrap(),
         change_vector: format!("RAFT:{number}-AAAAAAAAAAAAAAAAAAAAAA").parse().unwrap(),
+        replaces: None,
         body: Some(body.clone()),
     };
     commands::Batch::one(commands::Command::ClusterDocuments(ClusterDocuments {

@@ -5,8 +5,9 @@ use std::sync::mpsc;
 
 use cluster_state::{ClusterTransaction, Command, DocumentChange, Guard, Outcome};
 use commands::BatchOutcome;
-use database::DatabaseLease;
+use database::{DatabaseLease, ExecutionError};
 use model::{CollectionName, Etag};
+use platform::{Platform, simulated::Random};
 
 use crate::registry::{House, put};
 
@@ -18,7 +19,12 @@ fn commit(house: &House, database: &DatabaseLease, id: &str, json: Option<&str>)
     let transaction = ClusterTransaction {
         database: database.record().topology_id,
         values: Vec::new(),
-        documents: vec![DocumentChange { id: id.to_owned(), body, guard: Guard::Off }],
+        documents: vec![DocumentChange {
+            id: id.to_owned(),
+            body,
+            guard: Guard::Off,
+            replaces: None,
+        }],
         ticks: 1,
         executed: database.executed_transaction(),
     };
@@ -29,10 +35,22 @@ fn commit(house: &House, database: &DatabaseLease, id: &str, json: Option<&str>)
 }
 
 fn execute(house: &House, database: &DatabaseLease, index: u64) -> Option<BatchOutcome> {
+    try_to_execute(house, database, index).unwrap()
+}
+
+fn try_to_execute(
+    house: &House,
+    database: &DatabaseLease,
+    index: u64,
+) -> Result<Option<BatchOutcome>, ExecutionError> {
     let (sender, receiver) = mpsc::channel();
     let done = move |outcome| drop(sender.send(outcome));
     database.execute_transaction(house.catalog.cluster().store(), index, done);
-    receiver.recv().unwrap().unwrap()
+    receiver.recv().unwrap()
+}
+
+fn follow(house: &House, database: &DatabaseLease) {
+    database.follow_transactions(house.catalog.cluster().store()).unwrap();
 }
 
 fn etag_and_collections(outcome: Option<BatchOutcome>) -> (u64, Vec<String>) {
@@ -61,4 +79,35 @@ fn a_transaction_that_another_request_had_executed_has_its_own_outcome() {
     let last = documents::progress(&database.read()).unwrap().last_etag;
     assert!(Etag(third.0) < last, "{last:?}");
     assert!(execute(&house, &database, first).is_none(), "a repeated request is the second to ask");
+}
+
+#[test]
+fn what_nobody_asked_to_execute_has_its_outcome_for_the_request_that_does() {
+    let house = House::simple(&["a"]);
+    let database = house.open("a").unwrap();
+    let first = commit(&house, &database, "x", Some("{}"));
+    follow(&house, &database);
+    let last = commit(&house, &database, "y", Some("{}"));
+    assert!(execute(&house, &database, last).is_some());
+    assert_eq!(database.executed_transaction(), last);
+    follow(&house, &database);
+    assert!(execute(&house, &database, first).is_some());
+}
+
+#[test]
+fn what_a_full_disk_prevented_is_executed_without_another_transaction() {
+    let simulation = Platform::simulated(1);
+    let house = House::on(simulation.platform.clone(), &["a"], 4, Box::new(|_| Ok(())));
+    let database = house.open("a").unwrap();
+    let mut random = Random::new(1);
+    let text: String = (0..4 << 20).map(|_| char::from(b'a' + random.below(26) as u8)).collect();
+    let index = commit(&house, &database, "x", Some(&format!(r#"{{"Text":"{text}"}}"#)));
+    simulation.disk.space_limit(Some(0));
+    assert!(try_to_execute(&house, &database, index).is_err());
+    follow(&house, &database);
+    simulation.disk.space_limit(None);
+    follow(&house, &database);
+    // Behind it in the queue.
+    put(&database, "y");
+    assert_eq!(database.executed_transaction(), index);
 }

@@ -1,12 +1,11 @@
 //! One batch, as one transaction.
 
 use model::{ChangeVector, Etag};
+use storage::HistoryPoint;
 
 use super::{
     item::ReceivedItem,
-    sources::{
-        self, Source, SourceProgress, contained, replicated, set_replicated, source_progress,
-    },
+    sources::{self, Source, SourceProgress, accepted_of, contained, replicated, set_replicated},
 };
 use crate::{attachments::NewContent, error::DocumentError, write::DocumentWriter};
 
@@ -19,6 +18,10 @@ pub struct ReceivedBatch {
     pub after: Etag,
     /// Where it ends.
     pub last_etag: Etag,
+    /// Whether the sender is another member of the group of databases.
+    pub is_member: bool,
+    /// The moment in the history of the sender's files when it was read.
+    pub point: Option<HistoryPoint>,
     /// The changes, without those that this database is known to have.
     pub items: Vec<ReceivedItem>,
     /// Contents of attachments in it, as far as this database does not have them.
@@ -56,7 +59,7 @@ impl DocumentWriter<'_> {
     /// Storage errors; a change that cannot be stored. The transaction has to be rolled back then.
     pub fn receive(&mut self, batch: &ReceivedBatch) -> Result<Received, DocumentError> {
         let source = batch.source;
-        let accepted = source_progress(self.transaction(), source.database_id)?;
+        let accepted = accepted_of(self.transaction(), source.database_id)?;
         let is_next = batch.after == accepted && source.database_id != self.database_id();
         if is_next {
             (self.is_received, self.has_sources) = (true, true);
@@ -72,7 +75,12 @@ impl DocumentWriter<'_> {
                 let replicated = replicated(self.transaction())?.merge(complete);
                 set_replicated(self.tx, &replicated)?;
             }
-            let progress = SourceProgress { source, accepted: batch.last_etag };
+            let progress = SourceProgress {
+                source,
+                accepted: batch.last_etag,
+                point: batch.point,
+                is_member: batch.is_member,
+            };
             sources::set_progress(self.tx, &progress)?;
             self.note_quiet_change();
         }

@@ -32,7 +32,8 @@ pub use item::{
     is_of_conflict,
 };
 pub use sources::{
-    Source, SourceProgress, contained, contained_with_transactions, source_progress, sources,
+    Source, SourceProgress, accepted_of, contained, contained_with_transactions, source_progress,
+    sources,
 };
 
 pub(crate) use item::Origin;

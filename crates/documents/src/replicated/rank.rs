@@ -45,8 +45,8 @@ impl Ranked<'_> {
     /// number others the one with the higher number is, of all others the one that was written later; if that does not
     /// decide, the content does.
     pub(crate) fn compare(&self, other: &Ranked<'_>) -> Result<Ordering, DocumentError> {
-        let transactions = |version: &Self| version.change_vector.transaction_index();
-        let other_transactions = other.change_vector.transaction_index();
+        let transactions = |version: &Self| version.change_vector.transaction_number();
+        let other_transactions = other.change_vector.transaction_number();
         let first = transactions(self)
             .cmp(&other_transactions)
             .then(self.number()?.cmp(&other.number()?))

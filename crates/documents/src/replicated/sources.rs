@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! tree ReplicationSources   id of the database, 16 bytes ->
-//!  0       version, 1
-//!  1..4    not used, 0
+//!  0       version, 1 or 2
+//!  1       1 if it is another member of the group of databases
+//!  2..4    not used, 0
 //!  4..8    tag of its node, zero-filled
 //!  8..16   everything up to this etag of that database was received, little-endian
+//! 16..48   version 2: the moment in the history of its files when the last of it was read, see storage::HistoryPoint
 //! tree Meta   "replicated" -> change vector, text: nothing is missing of other databases up to there
 //! ```
 //!
@@ -13,11 +15,13 @@
 //!
 //! Invariant: a position changes in the transaction that stores what was received, so a batch is received completely or
 //! not at all, and what is sent again after a crash begins where this says.
+//!
+//! The moment is for the source: files that do not contain it are an older copy, which has lost changes that others have.
 
 use std::ops::Bound;
 
-use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag, NodeTag};
-use storage::{Transaction, TreeName, WriteTransaction};
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag, NodeTag, TRANSACTION_NUMBER_TAG};
+use storage::{HistoryPoint, Transaction, TreeName, WriteTransaction};
 
 use crate::{
     database_record::{DatabaseIdentity, database_identity, progress},
@@ -26,9 +30,8 @@ use crate::{
 };
 
 const REPLICATED: &[u8] = b"replicated";
-/// The tag under which a change vector counts the documents of cluster-wide transactions.
-const TRANSACTIONS_TAG: &str = "RAFT";
 const VERSION: u8 = 1;
+const VERSION_WITH_POINT: u8 = 2;
 const BYTES: usize = 16;
 
 fn tree() -> TreeName {
@@ -51,18 +54,30 @@ pub struct SourceProgress {
     pub source: Source,
     /// Everything up to this etag of the source was received.
     pub accepted: Etag,
+    /// The moment in the history of its files when the last of it was read; `None` if it did not say.
+    pub point: Option<HistoryPoint>,
+    /// Whether it is another member of the group of databases.
+    pub is_member: bool,
 }
 
-/// Up to where the changes of a database were received; zero if none were.
+/// Up to where the changes of a database were received; `None` if none were.
 ///
 /// # Errors
 /// Storage errors; a damaged record.
 pub fn source_progress(
     tx: &impl Transaction,
     database_id: DatabaseId,
-) -> Result<Etag, DocumentError> {
+) -> Result<Option<SourceProgress>, DocumentError> {
     let record = tx.tree(&tree())?.get(&database_id.0)?;
-    record.map_or(Ok(Etag::ZERO), |record| Ok(parse(record)?.1))
+    record.map(|record| parse(database_id, record)).transpose()
+}
+
+/// The etag up to which the changes of a database were received; zero if none were.
+///
+/// # Errors
+/// Storage errors; a damaged record.
+pub fn accepted_of(tx: &impl Transaction, database_id: DatabaseId) -> Result<Etag, DocumentError> {
+    Ok(source_progress(tx, database_id)?.map_or(Etag::ZERO, |progress| progress.accepted))
 }
 
 /// All databases from which anything was received.
@@ -75,8 +90,7 @@ pub fn sources(tx: &impl Transaction) -> Result<Vec<SourceProgress>, DocumentErr
         let (key, record) = entry?;
         let id = key.as_slice().try_into();
         let database_id = DatabaseId(id.map_err(|_| corrupt("the id of a source is damaged"))?);
-        let (node_tag, accepted) = parse(record)?;
-        Ok(SourceProgress { source: Source { database_id, node_tag }, accepted })
+        parse(database_id, record)
     });
     records.collect()
 }
@@ -106,7 +120,7 @@ pub fn contained(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
 /// Storage errors; a damaged record.
 pub fn contained_with_transactions(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
     let vector = progress(tx)?.change_vector;
-    let executed = vector.entries().filter(|entry| entry.tag.as_str() == TRANSACTIONS_TAG);
+    let executed = vector.entries().filter(|entry| entry.tag.as_str() == TRANSACTION_NUMBER_TAG);
     Ok(executed.fold(contained(tx)?, |contained, entry| contained.with(entry)))
 }
 
@@ -131,49 +145,72 @@ pub(super) fn set_progress(
     tx: &mut WriteTransaction,
     progress: &SourceProgress,
 ) -> Result<(), DocumentError> {
-    let record = write(progress.source.node_tag, progress.accepted);
-    tx.tree_mut(&tree())?.put(&progress.source.database_id.0, &record)?;
+    let key = progress.source.database_id.0;
+    tx.tree_mut(&tree())?.put(&key, &write(progress))?;
     Ok(())
 }
 
-fn write(node_tag: NodeTag, accepted: Etag) -> [u8; BYTES] {
-    let mut record = [0; BYTES];
-    record[0] = VERSION;
-    let tag = node_tag.as_str().as_bytes();
+fn write(progress: &SourceProgress) -> Vec<u8> {
+    let mut record = vec![0; BYTES];
+    (record[0], record[1]) = (VERSION, u8::from(progress.is_member));
+    let tag = progress.source.node_tag.as_str().as_bytes();
     record[4..4 + tag.len()].copy_from_slice(tag);
-    record[8..].copy_from_slice(&accepted.0.to_le_bytes());
+    record[8..].copy_from_slice(&progress.accepted.0.to_le_bytes());
+    if let Some(point) = progress.point {
+        record[0] = VERSION_WITH_POINT;
+        record.extend_from_slice(&point.to_bytes());
+    }
     record
 }
 
-fn parse(record: &[u8]) -> Result<(NodeTag, Etag), DocumentError> {
-    let Ok(record) = <&[u8; BYTES]>::try_from(record) else {
-        return Err(corrupt("the position of a source has another length"));
+fn parse(database_id: DatabaseId, record: &[u8]) -> Result<SourceProgress, DocumentError> {
+    let (head, point) = record
+        .split_at_checked(BYTES)
+        .ok_or(corrupt("the position of a source has another length"))?;
+    let point = match (head[0], point) {
+        (VERSION, []) => None,
+        (VERSION_WITH_POINT, point) => {
+            let point = HistoryPoint::from_bytes(point);
+            Some(point.ok_or(corrupt("the history of a source has another length"))?)
+        }
+        (VERSION, _) => return Err(corrupt("the position of a source has another length")),
+        _ => return Err(corrupt("the position of a source has an unknown version")),
     };
-    if record[0] != VERSION {
-        return Err(corrupt("the position of a source has an unknown version"));
-    }
-    let tag = std::str::from_utf8(&record[4..8]).ok();
+    let tag = std::str::from_utf8(&head[4..8]).ok();
     let tag = tag.and_then(|tag| tag.trim_end_matches('\0').parse().ok());
-    let tag = tag.ok_or(corrupt("a source has an impossible node tag"))?;
+    let node_tag = tag.ok_or(corrupt("a source has an impossible node tag"))?;
     let mut accepted = [0; 8];
-    accepted.copy_from_slice(&record[8..]);
-    Ok((tag, Etag(u64::from_le_bytes(accepted))))
+    accepted.copy_from_slice(&head[8..]);
+    let accepted = Etag(u64::from_le_bytes(accepted));
+    let source = Source { database_id, node_tag };
+    Ok(SourceProgress { source, accepted, point, is_member: head[1] == 1 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ID: DatabaseId = DatabaseId([7; 16]);
+
     #[test]
     fn a_position_lies_where_the_drawing_says() {
-        let record = write("BC".parse().unwrap(), Etag(258));
+        let source = Source { database_id: ID, node_tag: "BC".parse().unwrap() };
+        let progress =
+            SourceProgress { source, accepted: Etag(258), point: None, is_member: false };
+        let record = write(&progress);
         assert_eq!(&record, b"\x01\0\0\0BC\0\0\x02\x01\0\0\0\0\0\0");
-        assert_eq!(parse(&record).unwrap(), ("BC".parse().unwrap(), Etag(258)));
-        assert!(parse(&record[1..]).is_err());
-        for (position, value) in [(0, 2), (4, b'x'), (4, 0)] {
-            let mut damaged = record;
+        assert_eq!(parse(ID, &record).unwrap(), progress);
+        assert!(parse(ID, &record[1..]).is_err());
+        for (position, value) in [(0, 2), (0, 3), (4, b'x'), (4, 0)] {
+            let mut damaged = record.clone();
             damaged[position] = value;
-            assert!(parse(&damaged).is_err(), "{position} {value}");
+            assert!(parse(ID, &damaged).is_err(), "{position} {value}");
         }
+        let point = HistoryPoint { environment: 1, incarnation: 2, transaction: 3 };
+        let progress = SourceProgress { point: Some(point), is_member: true, ..progress };
+        let record = write(&progress);
+        assert_eq!((record[0], record[1], &record[16..]), (2, 1, &point.to_bytes()[..]));
+        assert_eq!(parse(ID, &record).unwrap(), progress);
+        assert!(parse(ID, &record[..47]).is_err());
     }
 }

@@ -11,6 +11,7 @@ use super::{
     rank::{Ranked, without_lists},
 };
 use crate::{
+    cluster_documents::ClusterDocument,
     error::DocumentError,
     listed::{LISTING_FLAGS, listed},
     metadata, read,
@@ -71,6 +72,39 @@ impl DocumentWriter<'_> {
             Comparison::Update => self.store_received(received, Some(&stored)),
             Comparison::Conflict => self.resolve(received, &stored),
         }
+    }
+
+    /// Executes a change of a cluster-wide transaction if the document was written at the same time, on a node that did not
+    /// know of the transaction; returns whether it was. The transaction is above that, as where they meet by replication,
+    /// and what it replaces becomes a revision.
+    pub(crate) fn put_over_concurrent(
+        &mut self,
+        change: &ClusterDocument,
+        ticks: i64,
+    ) -> Result<bool, DocumentError> {
+        let Some(replaces) = &change.replaces else { return Ok(false) };
+        let Some(stored) = self.stored_version(&change.id)? else { return Ok(false) };
+        let is_in_conflict = stored.flags.contains(DocumentFlags::CONFLICTED);
+        if is_in_conflict || !stored.change_vector.has_writes_beyond(replaces) {
+            return Ok(false);
+        }
+        let collection = match &change.body {
+            Some(body) => metadata::accept(body, None, change.id.as_str(), ticks)?.collection,
+            None => self.collections.numbered(self.tx, stored.collection_number)?.name.clone(),
+        };
+        let version = ReceivedVersion {
+            id: change.id.clone(),
+            change_vector: change.change_vector.clone(),
+            last_modified_ticks: ticks,
+            flags: DocumentFlags::FROM_CLUSTER_TRANSACTION,
+            collection,
+            body: change.body.clone(),
+        };
+        self.merge_change_vector(&change.change_vector);
+        let keeps_conflicts = std::mem::replace(&mut self.keeps_conflicts, false);
+        let resolved = self.resolve(&version, &stored);
+        self.keeps_conflicts = keeps_conflicts;
+        resolved.map(|()| true)
     }
 
     /// The document of an id, or its tombstone.

@@ -11,7 +11,9 @@ use std::{
 use database::{DatabaseLease, LogWatch};
 use model::{Etag, ticks};
 use platform::Clock;
-use replication::{Advance, BatchLimits, Outgoing, ReadError, ReplyError, Sender};
+use replication::{
+    Advance, BatchLimits, Outgoing, ReadError, Refusal, RefusalKind, ReplyError, Sender,
+};
 use storage::MemoryShare;
 
 use super::{
@@ -90,6 +92,42 @@ struct Prepared {
     began_ticks: i64,
 }
 
+/// Why a link does not go on.
+enum Failure {
+    /// The link is to end.
+    Canceled,
+    /// There is no answer, or nothing can be done now.
+    Unavailable(String),
+    /// The destination has answered that it takes nothing.
+    Refused(String),
+    /// So it has, because it has changes of this database that are no longer here.
+    Lost(String),
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Failure {
+        match error {
+            SendError::Canceled => Failure::Canceled,
+            error => Failure::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<ReplyError> for Failure {
+    fn from(error: ReplyError) -> Failure {
+        let message = error.to_string();
+        match error {
+            ReplyError::Refused(Refusal { kind: RefusalKind::NotNow, .. }) => {
+                Failure::Unavailable(message)
+            }
+            ReplyError::Refused(Refusal { kind: RefusalKind::Lost, .. }) => Failure::Lost(message),
+            ReplyError::Refused(_) | ReplyError::Invalid(_) | ReplyError::Unexpected => {
+                Failure::Refused(message)
+            }
+        }
+    }
+}
+
 /// The outcome of a step.
 enum Step {
     /// There may be more to do.
@@ -136,6 +174,17 @@ pub(super) fn run(link: &mut Link) -> bool {
     false
 }
 
+impl Failure {
+    fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Canceled => None,
+            Failure::Unavailable(message) | Failure::Refused(message) | Failure::Lost(message) => {
+                Some(message)
+            }
+        }
+    }
+}
+
 impl Link {
     pub(super) fn new(
         engine: Weak<Engine>,
@@ -155,7 +204,8 @@ impl Link {
         let url = engine
             .upgrade()
             .map_or_else(String::new, |engine| engine.replication.own_url().to_owned());
-        let sender = Sender::new(to.kind(), shared.database_name.as_str().to_owned(), url);
+        let name = shared.database_name.as_str().to_owned();
+        let sender = Sender::new(to.kind(), shared.database, name, url);
         let pacing = Pacing::new(to.delay);
         Link {
             engine,
@@ -178,7 +228,7 @@ impl Link {
             Ok(Ready::Message(prepared)) => *prepared,
             Ok(Ready::Nothing(time)) => return Step::Idle(time),
             Ok(Ready::Closed) => return Step::Idle(CLOSED_PAUSE),
-            Err(message) => return self.fail(&message, &*clock),
+            Err(message) => return self.fail(LinkState::Failing, &message, &*clock),
         };
         // A destination that does not answer must not keep the engine alive.
         drop(engine);
@@ -198,20 +248,39 @@ impl Link {
             skipped,
             bytes,
             last_etag: self.sender.accepted().unwrap_or(Etag::ZERO),
-            error: advance.as_ref().err().map(ToString::to_string),
+            error: advance.as_ref().err().and_then(Failure::message).map(str::to_owned),
         };
         self.shared.statistics().note_run(run);
         match advance {
             Ok(advance) => self.advance(advance, &*clock),
-            Err(SendError::Canceled) => Step::End,
-            Err(error) => {
+            Err(Failure::Canceled) => Step::End,
+            Err(Failure::Unavailable(message)) => {
                 self.sender.lost();
-                self.fail(&error.to_string(), &*clock)
+                self.fail(LinkState::Failing, &message, &*clock)
+            }
+            Err(Failure::Refused(message)) => self.fail(LinkState::Refused, &message, &*clock),
+            Err(Failure::Lost(message)) => {
+                self.note_lost(&message);
+                self.fail(LinkState::Refused, &message, &*clock)
             }
         }
     }
 
-    fn send(&mut self, bytes: Vec<u8>) -> Result<Advance, SendError> {
+    /// The files are an older copy. What is written to them from now on could never reach the other members, who have other
+    /// changes under the same etags.
+    fn note_lost(&mut self, message: &str) {
+        self.shared.statistics().has_lost = true;
+        let Some(engine) = self.engine.upgrade() else { return };
+        let is_member = self.shared.destination.kind() == replication::LinkKind::Internal;
+        let database = engine.if_open(self.shared.database_name.as_str());
+        let database =
+            database.filter(|open| open.record().topology_id == self.shared.database && is_member);
+        if let Some(database) = database {
+            database.refuse_writes(message);
+        }
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) -> Result<Advance, Failure> {
         let post = Post {
             path: MESSAGES,
             content_type: "application/octet-stream",
@@ -219,9 +288,7 @@ impl Link {
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
         let answer = self.destination.post(post, &self.shared.cancel)?;
-        self.sender
-            .take_reply(&answer)
-            .map_err(|error: ReplyError| SendError::Unavailable { message: error.to_string() })
+        Ok(self.sender.take_reply(&answer)?)
     }
 
     fn advance(&mut self, advance: Advance, clock: &dyn Clock) -> Step {
@@ -272,7 +339,14 @@ impl Link {
             up_to,
         };
         let mut share = work.share(ALLOWED_BYTES);
-        let outgoing = self.sender.next_message(&tx, limits, &mut share);
+        let history = database.environment();
+        let point = history.point_of(&tx).map_err(|error| error.to_string())?;
+        if let Some(known) = self.sender.take_point()
+            && history.vouches_for(&known).map_err(|error| error.to_string())?.is_err()
+        {
+            self.sender.note_lost();
+        }
+        let outgoing = self.sender.next_message(&tx, point, limits, &mut share);
         let outgoing = outgoing.map_err(|error: ReadError| error.to_string())?;
         let Some(outgoing) = outgoing else {
             self.end_seen = look_again.is_none().then_some(growth);
@@ -317,7 +391,7 @@ impl Link {
     }
 
     /// Notes a failure, after which the link pauses.
-    fn fail(&mut self, message: &str, clock: &dyn Clock) -> Step {
+    fn fail(&mut self, state: LinkState, message: &str, clock: &dyn Clock) -> Step {
         let pause = self.pause;
         let pause_max = match self.shared.destination.kind() {
             replication::LinkKind::External => PAUSE_MAX,
@@ -332,7 +406,7 @@ impl Link {
             if statistics.state == LinkState::Connecting {
                 statistics.destination_url = self.destination.url();
             }
-            statistics.note_failure(message, now, retry)
+            statistics.note_failure(state, message, now, retry)
         };
         if is_new {
             tracing::warn!(

@@ -12,7 +12,7 @@ use replication::{
     Answered, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer, not_now,
 };
 
-use super::statistics::{LinkRun, LinkStatistics};
+use super::statistics::{LinkRun, LinkState, LinkStatistics};
 use crate::{conflicts::conflict_solver, engine::Engine, error::EngineError};
 
 /// Senders of one database that are remembered for operators.
@@ -67,6 +67,15 @@ impl Incoming {
         }
     }
 
+    /// Notes whether a sender has lost changes that this database has.
+    fn note_lost(&self, database: DatabaseId, source: DatabaseId, has_lost: bool) {
+        let mut links = self.lock();
+        let links = links.get_mut(&database).into_iter().flatten();
+        for link in links.filter(|link| link.source == source) {
+            link.statistics.has_lost = has_lost;
+        }
+    }
+
     fn note_run(&self, database: DatabaseId, source: DatabaseId, now_ticks: i64, run: LinkRun) {
         let mut links = self.lock();
         let links = links.get_mut(&database).into_iter().flatten();
@@ -74,7 +83,8 @@ impl Incoming {
             link.last_ticks = now_ticks;
             match &run.error {
                 Some(error) => {
-                    link.statistics.note_failure(error, now_ticks, now_ticks);
+                    let state = LinkState::Failing;
+                    link.statistics.note_failure(state, error, now_ticks, now_ticks);
                 }
                 None => {
                     link.statistics.accepted = Some(run.last_etag);
@@ -92,7 +102,8 @@ impl Engine {
         self.replication.incoming.lock().get(&record.topology_id).cloned().unwrap_or_default()
     }
 
-    /// Takes a message of another database; returns the answer. Blocks until what it brings is durable.
+    /// Takes a message of another database; returns the answer. Blocks until what it brings is durable. `may_be_member` is
+    /// whether the sender is trusted to be a node of the cluster.
     ///
     /// # Errors
     /// The database cannot be read or written. The sender sends the message again.
@@ -100,6 +111,7 @@ impl Engine {
         &self,
         database: &DatabaseLease,
         bytes: &[u8],
+        may_be_member: bool,
     ) -> Result<Vec<u8>, EngineError> {
         let mut share = self.memory().work.share(ALLOWED_BYTES);
         // As much again for what is read from it, and for what that is compressed.
@@ -114,9 +126,18 @@ impl Engine {
                 return Ok(Reply::Refused(Refusal { kind, reason }).to_bytes());
             }
         };
+        if message.group().is_some() && !may_be_member {
+            let (kind, reason) =
+                (RefusalKind::Never, "The sender is no node of the cluster".to_owned());
+            return Ok(Reply::Refused(Refusal { kind, reason }).to_bytes());
+        }
         let clock = self.clock();
         let (began, began_ticks) = (clock.monotonic(), clock.now().ticks());
         let topology = database.record().topology_id;
+        let greets = match &message {
+            Message::Greeting(greeting) => Some(greeting.source.database_id),
+            Message::Batch(_) | Message::Content(_) => None,
+        };
         if let Message::Greeting(greeting) = &message {
             let link = IncomingLink {
                 source: greeting.source.database_id,
@@ -132,10 +153,18 @@ impl Engine {
             self.replication.incoming.greeted(topology, link);
         }
         let staging = &self.replication.staging;
-        let answered =
-            answer(&database.read(), message, |hash| staging.is_complete(database, hash))?;
+        let answered = answer(&database.read(), topology, message, |hash| {
+            staging.is_complete(database, hash)
+        })?;
         let batch = match answered {
-            Answered::Reply(reply) => return Ok(reply.to_bytes()),
+            Answered::Reply(reply) => {
+                if let Some(source) = greets {
+                    let has_lost =
+                        matches!(&reply, Reply::Refused(Refusal { kind: RefusalKind::Lost, .. }));
+                    self.replication.incoming.note_lost(topology, source, has_lost);
+                }
+                return Ok(reply.to_bytes());
+            }
             Answered::Stage(piece) => {
                 return Ok(self.stage_replicated(database, piece)?.to_bytes());
             }

@@ -17,6 +17,8 @@ pub enum LinkState {
     Active,
     /// Its destination has not, and is tried again.
     Failing,
+    /// Its destination has answered that it takes nothing, and is asked again.
+    Refused,
 }
 
 /// One message, and its answer.
@@ -59,6 +61,8 @@ pub struct LinkStatistics {
     pub failure: Option<(i64, String)>,
     /// Failures since the last success.
     pub failures: u64,
+    /// Whether the sender has lost changes that the receiver has: its files are an older copy.
+    pub has_lost: bool,
     /// When it is tried again, in ticks of UTC.
     pub retry_ticks: Option<i64>,
     /// Its last runs, the latest at the end.
@@ -77,19 +81,30 @@ impl LinkStatistics {
 
     /// Returns whether it has failed before.
     pub(super) fn note_success(&mut self, now_ticks: i64) -> bool {
-        let has_failed = self.state == LinkState::Failing;
+        let has_failed = self.is_failing();
         if self.state != LinkState::Active {
             (self.state, self.since_ticks) = (LinkState::Active, now_ticks);
         }
-        (self.failures, self.retry_ticks) = (0, None);
+        (self.failures, self.retry_ticks, self.has_lost) = (0, None, false);
         has_failed
     }
 
-    /// Returns whether it has not failed before.
-    pub(super) fn note_failure(&mut self, message: &str, now_ticks: i64, retry_ticks: i64) -> bool {
-        let is_new = self.state != LinkState::Failing;
-        if is_new {
-            (self.state, self.since_ticks) = (LinkState::Failing, now_ticks);
+    /// Whether the last message brought nothing but an error.
+    pub fn is_failing(&self) -> bool {
+        matches!(self.state, LinkState::Failing | LinkState::Refused)
+    }
+
+    /// Returns whether it has not failed before. `state` is one of a link that fails.
+    pub(super) fn note_failure(
+        &mut self,
+        state: LinkState,
+        message: &str,
+        now_ticks: i64,
+        retry_ticks: i64,
+    ) -> bool {
+        let is_new = !self.is_failing();
+        if self.state != state {
+            (self.state, self.since_ticks) = (state, now_ticks);
         }
         self.failures += 1;
         self.failure = Some((now_ticks, message.to_owned()));

@@ -47,6 +47,9 @@ pub(crate) struct World {
     pub(crate) keeps_conflicts: bool,
 }
 
+/// The group of all databases.
+pub(crate) const GROUP: DatabaseId = DatabaseId([0xee; 16]);
+
 pub(crate) fn id_of(node: usize) -> DatabaseId {
     DatabaseId([node as u8 + 1; 16])
 }
@@ -90,7 +93,7 @@ impl World {
             (0..count).map(|number| Node::new(number, seed + number as u64)).collect();
         for (from, node) in nodes.iter_mut().enumerate() {
             for to in (0..count).filter(|to| *to != from) {
-                let sender = Sender::new(LinkKind::Internal, "db".to_owned(), String::new());
+                let sender = Sender::new(LinkKind::Internal, GROUP, "db".to_owned(), String::new());
                 node.senders.insert(to, sender);
             }
         }
@@ -125,7 +128,7 @@ impl World {
         let tx = node.environment.read();
         let mut share = MemoryBudget::unlimited().share(0);
         let sender = node.senders.get_mut(&to).unwrap();
-        sender.next_message(&tx, LIMITS, &mut share).unwrap()
+        sender.next_message(&tx, None, LIMITS, &mut share).unwrap()
     }
 
     /// What the receiver answers to a message.
@@ -133,7 +136,7 @@ impl World {
         let message = Message::read(bytes).unwrap();
         let node = &self.nodes[to];
         let staged = |hash: &ContentHash| node.staged.contains_key(hash);
-        let answered = answer(&node.read(), message, staged).unwrap();
+        let answered = answer(&node.read(), GROUP, message, staged).unwrap();
         match answered {
             Answered::Reply(reply) => reply,
             Answered::Store(mut batch, contents) => {

@@ -168,7 +168,7 @@ impl ConsoleHost<'_> {
     }
 
     fn change_nodes(&self, change: MembershipChange) -> Result<(), EngineError> {
-        self.runtime.block_on(self.state.engine.change_nodes(change)).map(drop)
+        cluster_nodes::change_nodes_blocking(&self.state.engine, &self.runtime, change)
     }
 
     async fn leader_is_known(&self) -> Result<(), ApiError> {

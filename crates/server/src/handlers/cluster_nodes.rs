@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cluster::{Cluster, Contact, MembershipChange, Role, Topology};
+use engine::{Engine, EngineError};
 use http::StatusCode;
 use model::NodeTag;
 use serde_json::{Value, json};
@@ -101,10 +102,32 @@ async fn change_nodes(call: Call, change: MembershipChange) -> Result<Answer, Ap
     let runtime = Handle::current();
     // It goes on if the client disconnects: a server that has joined is to be added, too.
     blocking(move || {
-        runtime.block_on(call.state.engine.change_nodes(change))?;
+        change_nodes_blocking(&call.state.engine, &runtime, change)?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })
     .await
+}
+
+/// Changes the nodes of the cluster. A node that is removed leaves its databases to the others.
+pub(crate) fn change_nodes_blocking(
+    engine: &Engine,
+    runtime: &Handle,
+    change: MembershipChange,
+) -> Result<(), EngineError> {
+    let removed = match &change {
+        MembershipChange::Remove { tag } => Some(*tag),
+        MembershipChange::Add { .. }
+        | MembershipChange::Promote { .. }
+        | MembershipChange::Demote { .. } => None,
+    };
+    if let Some(tag) = removed {
+        engine.check_others_have_databases_of(tag)?;
+    }
+    runtime.block_on(engine.change_nodes(change))?;
+    if let Some(tag) = removed {
+        engine.take_databases_of(tag);
+    }
+    Ok(())
 }
 
 fn named_tag(call: &Call) -> Result<NodeTag, ApiError> {

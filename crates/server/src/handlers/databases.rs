@@ -1,11 +1,11 @@
 //! Databases: creating, listing, enabling, disabling and deleting them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use database::{NewDatabase, Replacement};
 use engine::{EngineError, FilesLeft, WantedNodes};
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, TimeSpan};
+use model::{DatabaseName, DatabaseRecord, NodeTag, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, RecordBody, check_record_settings,
@@ -29,6 +29,11 @@ use crate::{
     server_state::ServerState,
     stored_record::{body_of, nodes_of, record_json, topology_facts},
 };
+
+/// How long the answer to a new or changed record waits until the nodes of the database have it.
+const CREATION_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long the answer to a deletion waits for the other nodes, unless the request names a time.
+const DELETION_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// `GET /databases`: all, a page, only names, or one.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
@@ -176,28 +181,32 @@ pub(crate) fn put(call: Call) -> Answering {
         let sent = read_record(&call)?;
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
-        blocking(move || {
-            let put = match expected {
+        let engine = Arc::clone(&state.engine);
+        let put = blocking(move || {
+            Ok(match expected {
                 None => {
                     let wanted = wanted_nodes(&sent.body, factor);
-                    let topology = Some(state.engine.choose_nodes(&wanted)?);
-                    state.engine.create_database(NewDatabase { topology, ..sent })?
+                    let topology = Some(engine.choose_nodes(&wanted)?);
+                    engine.create_database(NewDatabase { topology, ..sent })?
                 }
                 Some(expected) => {
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };
-                    state.engine.replace_record(replacement)?
+                    engine.replace_record(replacement)?
                 }
-            };
-            let record = put.record;
-            let name = record.name.as_str();
-            let facts = topology_facts(&record);
-            let nodes = nodes_of(&state, &record, &address);
-            let urls: Vec<String> = nodes.into_iter().map(|node| node.url).collect();
-            let result = database_put_result(name, put.index, &facts, &urls);
-            Ok(Answer::shape(StatusCode::CREATED, &result))
+            })
         })
-        .await
+        .await?;
+        let record = put.record;
+        // A client goes on to any of them. One that is away has the database once it is back.
+        let members: Vec<NodeTag> = record.topology.nodes().collect();
+        state.engine.seen_by(&members, put.index, CREATION_WAIT_MAX).await;
+        let name = record.name.as_str();
+        let facts = topology_facts(&record);
+        let nodes = nodes_of(&state, &record, &address);
+        let urls: Vec<String> = nodes.into_iter().map(|node| node.url).collect();
+        let result = database_put_result(name, put.index, &facts, &urls);
+        Ok(Answer::shape(StatusCode::CREATED, &result))
     })
 }
 
@@ -255,25 +264,49 @@ pub(crate) fn delete(call: Call) -> Answering {
             Some(Value::Array(_)) => texts_of(&body, "FromNodes")?,
             Some(_) | None => Vec::new(),
         };
-        let state = call.state;
-        blocking(move || {
-            let (mut last_index, mut left) = (-1, Vec::new());
-            let deleted = match nodes.is_empty() {
-                true => state.engine.delete_databases(&names, hard)?,
-                false => state.engine.take_databases_from(&names, &nodes, hard)?,
-            };
-            for deleted in deleted {
-                last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
-                left.extend(deleted.left.into_iter().map(files_left_json));
-            }
-            let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
-            if !left.is_empty() {
-                answer["FilesLeft"] = Value::from(left);
-            }
-            Ok(Answer::shape(StatusCode::OK, &answer))
+        let wait_max = match body.get("TimeToWaitForConfirmation") {
+            Some(Value::Null) | None => DELETION_WAIT_MAX,
+            Some(time) => time_of(time)?,
+        };
+        let engine = Arc::clone(&call.state.engine);
+        let records = names.iter().filter_map(|name| engine.record(name));
+        let members: BTreeSet<NodeTag> =
+            records.flat_map(|record| record.topology.nodes().collect::<Vec<_>>()).collect();
+        let deleted = blocking(move || {
+            Ok(match nodes.is_empty() {
+                true => engine.delete_databases(&names, hard)?,
+                false => engine.take_databases_from(&names, &nodes, hard)?,
+            })
         })
-        .await
+        .await?;
+        let (mut index, mut left) = (None, Vec::new());
+        for deleted in deleted {
+            index = Some(deleted.index);
+            left.extend(deleted.left.into_iter().map(files_left_json));
+        }
+        let members: Vec<NodeTag> = members.into_iter().collect();
+        let pending = match index {
+            Some(index) => call.state.engine.seen_by(&members, index, wait_max).await,
+            None => Vec::new(),
+        };
+        let pending: Vec<String> = pending.into_iter().map(|tag| tag.to_string()).collect();
+        let last_index = index.map_or(-1, |index| i64::try_from(index).unwrap_or(i64::MAX));
+        let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": pending});
+        if !left.is_empty() {
+            answer["FilesLeft"] = Value::from(left);
+        }
+        Ok(Answer::shape(StatusCode::OK, &answer))
     })
+}
+
+/// A time that a client waits at most.
+fn time_of(value: &Value) -> Result<Duration, ApiError> {
+    let time = value.as_str().and_then(|text| text.parse::<TimeSpan>().ok());
+    let refused = || {
+        let message = "'TimeToWaitForConfirmation' must be a time such as '00:00:15'.";
+        ApiError::new(ErrorKind::Format, message)
+    };
+    time.map(TimeSpan::to_duration).ok_or_else(refused)
 }
 
 fn files_left_json(left: FilesLeft) -> Value {

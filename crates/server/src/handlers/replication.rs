@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::replication::LinkKind;
+use ::security::Requirement;
 use documents::log::{self, EntryKind, EntryKinds, LogEntry, Selection};
 use engine::{DestinationKey, IncomingLink, LinkRun, LinkState, LinkStatistics, ReplicationTask};
 use http::StatusCode;
@@ -20,8 +21,10 @@ pub(crate) fn receive(call: Call) -> Answering {
     Box::pin(async move {
         let database = call.database()?.clone();
         let (state, body) = (Arc::clone(&call.state), call.body.clone());
+        // Who may write to the database is no member of its group yet.
+        let may_be_member = call.caller.check(Requirement::ClusterAdmin, None).is_ok();
         blocking(move || {
-            let answer = state.engine.receive_replication(&database, &body)?;
+            let answer = state.engine.receive_replication(&database, &body, may_be_member)?;
             Ok(Answer::json(answer).with_content_type("application/octet-stream"))
         })
         .await
@@ -60,10 +63,10 @@ pub(crate) fn task_json(
     let status = match link.map(|link| link.state) {
         _ if !is_here => "NotOnThisNode",
         Some(LinkState::Active) => "Active",
-        Some(LinkState::Failing) => "Reconnect",
+        Some(LinkState::Failing | LinkState::Refused) => "Reconnect",
         Some(LinkState::Connecting) | None => "NotActive",
     };
-    let failure = link.filter(|link| link.state == LinkState::Failing);
+    let failure = link.filter(|link| link.is_failing());
     let failure = failure.and_then(|link| link.failure.as_ref());
     let error = match &task.connection {
         Err(reason) => Some(reason.clone()),
@@ -264,7 +267,7 @@ pub(crate) fn outgoing_failures(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn reconnect_queue(call: &Call) -> Result<Answer, ApiError> {
     let failing = outgoing(call)?.into_iter();
     let queue: Vec<Value> = failing
-        .filter(|(.., statistics)| statistics.state == LinkState::Failing)
+        .filter(|(.., statistics)| statistics.is_failing())
         .map(|(key, database, statistics)| destination_json(&key, &database, &statistics))
         .collect();
     let metadata = json!(call.state.debug_metadata());

@@ -29,6 +29,7 @@ use subscriptions::{
 };
 
 const HISTORIES: u64 = 150;
+const GROUP: DatabaseId = DatabaseId([0xee; 16]);
 const STEPS: u64 = 150;
 const NODES: usize = 3;
 const DOCUMENTS: u64 = 8;
@@ -82,8 +83,9 @@ fn node(number: usize) -> Node {
     documents::initialize(&mut tx, wanted).unwrap();
     tx.commit().unwrap();
     let others = (0..NODES).filter(|other| *other != number);
-    let senders = others
-        .map(|other| (other, Sender::new(LinkKind::Internal, "db".to_owned(), String::new())));
+    let senders = others.map(|other| {
+        (other, Sender::new(LinkKind::Internal, GROUP, "db".to_owned(), String::new()))
+    });
     Node { platform, environment, senders: senders.collect(), set: Arc::default() }
 }
 
@@ -147,11 +149,12 @@ impl Stage {
             let node = self.nodes.get_mut(&from).unwrap();
             let tx = node.environment.read();
             let mut share = MemoryBudget::unlimited().share(0);
-            node.senders.get_mut(&to).unwrap().next_message(&tx, LIMITS, &mut share).unwrap()
+            node.senders.get_mut(&to).unwrap().next_message(&tx, None, LIMITS, &mut share).unwrap()
         };
         let Some(outgoing) = outgoing else { return false };
         let message = Message::read(&outgoing.bytes).unwrap();
-        let answered = answer(&self.nodes[&to].environment.read(), message, |_| false).unwrap();
+        let answered =
+            answer(&self.nodes[&to].environment.read(), GROUP, message, |_| false).unwrap();
         let reply: Reply = match answered {
             Answered::Reply(reply) => reply,
             Answered::Store(batch, _) => {
