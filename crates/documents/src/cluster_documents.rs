@@ -8,6 +8,9 @@
 //!
 //! Version 1 has no point; all zeroes stand for none.
 //!
+//! Nodes execute a transaction at different times, so what one of them has written over a document of it may arrive at
+//! another one before that: such a document is left as it is.
+//!
 //! The mark changes in the transaction of the documents, so a node that executes a transaction again after
 //! a crash finds that it is done. The id tells marks of an earlier life of the files apart.
 //!
@@ -21,11 +24,12 @@ use platform::Timestamp;
 use storage::{HistoryPoint, StorageError, Transaction, WriteTransaction};
 
 use crate::{
+    conflicts::conflicts_of,
     error::{DocumentError, corrupt},
-    metadata,
+    metadata, read,
     requests::{ExpectedVersion, RequestedId},
     schema::meta,
-    write::{DocumentWriter, Marks},
+    write::{DocumentWriter, Marks, parsed},
 };
 
 const MARK: &[u8] = b"cluster-transactions";
@@ -160,21 +164,52 @@ impl DocumentWriter<'_> {
         }
         let now = self.set_now(Timestamp::from_ticks(documents.ticks));
         for change in &documents.changes {
-            if self.put_over_concurrent(change, documents.ticks)? {
+            self.merge_change_vector(&change.change_vector);
+            if !documents.is_dry_run
+                && (self.has_arrived(change, documents.group)?
+                    || self.put_over_concurrent(change, documents.ticks)?)
+            {
                 continue;
             }
             match &change.body {
                 Some(body) => self.put_of_cluster(change, body)?,
-                None => {
-                    self.merge_change_vector(&change.change_vector);
-                    self.delete(&change.id, &ExpectedVersion::Any)?;
-                }
+                None => drop(self.delete(&change.id, &ExpectedVersion::Any)?),
             }
         }
         self.set_now(now);
         let executed = ExecutedTransactions { index: documents.index, read_at: documents.read_at };
         set_executed_transactions(self.tx, documents.group, executed)?;
         Ok(true)
+    }
+
+    /// Whether what the transaction writes, or something that was written over it, has arrived here before the transaction:
+    /// another node was faster.
+    fn has_arrived(
+        &self,
+        change: &ClusterDocument,
+        group: DatabaseId,
+    ) -> Result<bool, DocumentError> {
+        if !self.has_sources {
+            return Ok(false);
+        }
+        let number = change.change_vector.etag_of(group);
+        for row in conflicts_of(self.transaction(), &change.id)? {
+            let version = parsed(row.change_vector())?;
+            // The transaction is above what it is in conflict with.
+            if number <= version.etag_of(group) && version != change.change_vector {
+                return Ok(true);
+            }
+        }
+        let document = read::get(self.transaction(), &change.id)?;
+        let tombstone = match &document {
+            Some(_) => None,
+            None => read::get_tombstone(self.transaction(), &change.id)?,
+        };
+        let version = document.map(|row| row.change_vector());
+        match version.or(tombstone.map(|row| row.change_vector())) {
+            Some(version) => Ok(number <= parsed(version)?.etag_of(group)),
+            None => Ok(false),
+        }
     }
 
     /// The cluster has agreed on the transaction, so a document of the same id in another

@@ -100,7 +100,6 @@ impl DocumentWriter<'_> {
             collection,
             body: change.body.clone(),
         };
-        self.merge_change_vector(&change.change_vector);
         let keeps_conflicts = std::mem::replace(&mut self.keeps_conflicts, false);
         let resolved = self.resolve(&version, &stored);
         self.keeps_conflicts = keeps_conflicts;

@@ -2,11 +2,11 @@
 
 use blittable::{ParseLimits, parse_document};
 use commands::{Command, CommandResult};
-use documents::{DocumentError, Import, ImportedVersion};
-use model::{DocumentFlags, Etag};
+use documents::{ClusterDocument, ClusterDocuments, DocumentError, Import, ImportedVersion};
+use model::{DatabaseId, DocumentFlags, Etag};
 use storage::{Transaction, TreeName};
 
-use crate::world::{Content, World, delete, id, put};
+use crate::world::{Content, World, content_of, delete, id, put};
 
 fn json_of(content: &Content, document: &str) -> Option<String> {
     content.documents.get(document).and_then(|version| version.json.clone())
@@ -147,4 +147,43 @@ fn notes_of_transactions_are_forgotten_once_fewer_than_two_of_their_changes_are_
     assert_eq!(notes(&world), 1);
     world.settle();
     assert_eq!(world.agreed().documents.len(), 4);
+}
+
+/// A cluster-wide transaction that writes or deletes the document `a`.
+fn transaction(world: &World, number: u64, json: Option<&str>) -> Command {
+    let group = DatabaseId([9; 16]);
+    let change = ClusterDocument {
+        id: id("a"),
+        change_vector: format!("RAFT:{number}-{group}").parse().unwrap(),
+        body: json.map(|json| parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()),
+    };
+    Command::ClusterDocuments(ClusterDocuments {
+        group,
+        index: 10 + number,
+        after: None,
+        read_at: None,
+        ticks: world.now,
+        changes: vec![change],
+        is_dry_run: false,
+    })
+}
+
+/// A node learns of a transaction later than of what another node has written over it.
+#[test]
+fn a_transaction_that_is_executed_late_replaces_nothing_that_was_written_over_it() {
+    for over in [put("a", r#"{"N":2}"#), delete("a")] {
+        for json in [Some(r#"{"N":1}"#), None] {
+            let mut world = World::new(2, 1);
+            world.execute(0, vec![put("a", r#"{"N":0}"#)]);
+            world.settle();
+            let transaction = transaction(&world, 1, json);
+            world.execute(0, vec![transaction.clone()]);
+            world.execute(0, vec![over.clone()]);
+            let written = content_of(&world.nodes[0].read()).unwrap();
+            world.send(0, 1);
+            world.execute(1, vec![transaction]);
+            world.settle();
+            assert_eq!(json_of(&world.agreed(), "a"), json_of(&written, "a"), "{json:?} {over:?}");
+        }
+    }
 }
