@@ -135,7 +135,7 @@ pub use replicated::{
     Received, ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedBatch, ReceivedCounter,
     ReceivedCounterTombstone, ReceivedDeletedRange, ReceivedItem, ReceivedRevision,
     ReceivedSegment, ReceivedVersion, Source, SourceProgress, accepted_of, contained,
-    contained_with_transactions, is_of_conflict, source_progress, sources,
+    contained_with_transactions, is_made_later, source_progress, sources,
 };
 pub use requests::{
     DeletedDocument, ExpectedVersion, IdentityName, PutDocument, RequestedId, StoredDocument,

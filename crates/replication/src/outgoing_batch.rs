@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, fmt};
 
 use documents::{
-    AttachmentRow, DocumentError, TransactionEnds, collection_numbered, is_of_conflict,
+    AttachmentRow, DocumentError, TransactionEnds, collection_numbered, is_made_later,
     log::{self, EntryKind, EntryKinds, LogEntry, Selection},
 };
 use model::{ChangeVector, ContentHash, Etag};
@@ -138,7 +138,7 @@ pub(crate) fn read_batch<T: Transaction>(
 fn is_known(entry: &LogEntry<'_>, known: &ChangeVector) -> Result<bool, DocumentError> {
     let damaged = || DocumentError::Corrupt { detail: "a row has an impossible change vector" };
     match entry {
-        LogEntry::Revision(row) if is_of_conflict(row.flags()) => return Ok(false),
+        LogEntry::Revision(row) if is_made_later(row.flags()) => return Ok(false),
         // It only marks for readers here that the document is in conflict; its versions are sent.
         LogEntry::DocumentTombstone(row) if row.is_of_conflict() => return Ok(true),
         _ => {}

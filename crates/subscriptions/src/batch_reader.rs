@@ -12,7 +12,7 @@ use documents::{
     DocumentError, DocumentRow, RevisionRow,
     log::{self, EntryKind, EntryKinds, LogEntry, Selection},
 };
-use model::{ChangeVector, DocumentId, Etag};
+use model::{ChangeVector, DocumentFlags, DocumentId, Etag};
 use query::{
     BoundScripts, CountersOfDocument, Includes, LogQuery, LogSources, QueryError, SourceDocuments,
     Tried,
@@ -135,6 +135,16 @@ impl<'t> Change<'t> {
             Change::Document(row) => row.change_vector(),
             Change::Revision(row) => row.change_vector(),
             Change::Other(_) => "",
+        }
+    }
+
+    /// Whether it is passed wherever everything was passed that its change vector names. Some revisions are made later than
+    /// their versions; and what has won a conflict may have a change vector that is nothing but those of both versions.
+    fn is_named_by_its_version(&self) -> bool {
+        match self {
+            Change::Revision(row) => !documents::is_made_later(row.flags()),
+            Change::Document(row) => !row.flags().contains(DocumentFlags::RESOLVED),
+            Change::Other(_) => true,
         }
     }
 
@@ -301,7 +311,8 @@ impl<T: Transaction> Reading<'_, T> {
             let change = change?;
             let etag = change.etag();
             let document = change.document();
-            let is_passed = self.work.marks.is_passed_elsewhere(change.change_vector());
+            let is_passed = change.is_named_by_its_version()
+                && self.work.marks.is_passed_elsewhere(change.change_vector());
             let Some(document) = document.filter(|_| !is_passed) else {
                 self.work.progress.advance(etag);
                 continue;

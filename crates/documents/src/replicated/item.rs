@@ -214,11 +214,10 @@ impl ReceivedItem {
         }
     }
 
-    /// Whether it may be left out at a database whose change vector covers its own. Revisions of conflicts are made by
-    /// whoever resolves one, under a change vector that is older than they are.
+    /// Whether it may be left out at a database whose change vector covers its own.
     pub fn is_known_by_its_version(&self) -> bool {
         match self {
-            Self::Revision(revision) => !is_of_conflict(revision.version.flags),
+            Self::Revision(revision) => !is_made_later(revision.version.flags),
             _ => true,
         }
     }
@@ -244,7 +243,13 @@ impl Origin {
     }
 }
 
-/// Whether a revision was made when a conflict was resolved.
-pub fn is_of_conflict(flags: DocumentFlags) -> bool {
-    flags.contains(DocumentFlags::CONFLICTED) || flags.contains(DocumentFlags::RESOLVED)
+/// Whether a revision may have been made later than the version that it keeps, so that its change vector does not say who has
+/// it: when a conflict was resolved, or when a version from before there were revisions was replaced.
+pub fn is_made_later(flags: DocumentFlags) -> bool {
+    let reasons = [
+        DocumentFlags::CONFLICTED,
+        DocumentFlags::RESOLVED,
+        DocumentFlags::FROM_OLD_DOCUMENT_REVISION,
+    ];
+    reasons.into_iter().any(|reason| flags.contains(reason))
 }

@@ -29,7 +29,7 @@ pub use batch::{Received, ReceivedBatch};
 pub use item::{
     ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedCounter, ReceivedCounterTombstone,
     ReceivedDeletedRange, ReceivedItem, ReceivedRevision, ReceivedSegment, ReceivedVersion,
-    is_of_conflict,
+    is_made_later,
 };
 pub use sources::{
     Source, SourceProgress, accepted_of, contained, contained_with_transactions, source_progress,

@@ -6,6 +6,7 @@ use documents::{ClusterDocument, ClusterDocuments, DocumentError, Import, Import
 use model::{DatabaseId, DocumentFlags, Etag};
 use storage::{Transaction, TreeName};
 
+use crate::generated::with_revisions;
 use crate::world::{Content, World, content_of, delete, id, put};
 
 fn json_of(content: &Content, document: &str) -> Option<String> {
@@ -155,6 +156,7 @@ fn transaction(world: &World, number: u64, json: Option<&str>) -> Command {
     let change = ClusterDocument {
         id: id("a"),
         change_vector: format!("RAFT:{number}-{group}").parse().unwrap(),
+        replaces: None,
         body: json.map(|json| parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()),
     };
     Command::ClusterDocuments(ClusterDocuments {
@@ -166,6 +168,18 @@ fn transaction(world: &World, number: u64, json: Option<&str>) -> Command {
         changes: vec![change],
         is_dry_run: false,
     })
+}
+
+/// The first version is kept as a revision when the second one is written: then other nodes know its change vector already.
+#[test]
+fn a_revision_of_a_version_from_before_there_were_revisions_arrives() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("a", r#"{"N":0}"#)]);
+    world.settle();
+    world.nodes.iter_mut().for_each(|node| node.revisions = with_revisions());
+    world.execute(0, vec![put("a", r#"{"N":1}"#)]);
+    world.settle();
+    assert_eq!(world.agreed().revisions.len(), 2);
 }
 
 /// A node learns of a transaction later than of what another node has written over it.

@@ -136,7 +136,7 @@ fn event() -> impl Strategy<Value = Event> {
 const COUNTED: &str = "counted";
 
 /// With revisions, everything that is kept on one node is kept on all.
-fn with_revisions() -> RevisionsConfiguration {
+pub(crate) fn with_revisions() -> RevisionsConfiguration {
     RevisionsConfiguration::new(Some(RevisionsRule {
         is_disabled: false,
         count_to_keep: None,
