@@ -64,7 +64,8 @@ impl DocumentWriter<'_> {
             });
             let keeps = if is_same { KeepsLosers::No } else { KeepsLosers::Yes };
             drop(self.take_conflict(&received.id, keeps)?);
-            self.store_over_conflict(received)?;
+            let etag = self.next_etag()?;
+            self.store_over_conflict(received, etag)?;
             return Ok(true);
         }
         for version in &replaced {

@@ -100,8 +100,12 @@ impl DocumentWriter<'_> {
             collection: collection.clone(),
             body: None,
         };
-        self.store_over_conflict(&deletion)?;
+        self.store_over_conflict(&deletion, etag)?;
         self.note_delete(&id, &collection, Some(change_vector.as_str()));
+        let number = self.collections.named(self.tx, &collection, &mut self.progress)?.number;
+        self.delete_attachments_of(&id)?;
+        self.delete_counters_of(&id, number)?;
+        self.delete_time_series_of(&id, number)?;
         Ok(Some(DeletedDocument { id, etag, change_vector, collection }))
     }
 
@@ -149,7 +153,7 @@ impl DocumentWriter<'_> {
         let Some(last) = last.cloned() else { return Ok(()) };
         let etag = self.next_etag()?;
         let change_vector = self.next_change_vector(etag).merge(&taken.change_vector);
-        self.store_over_conflict(&ReceivedVersion { change_vector, ..last })
+        self.store_over_conflict(&ReceivedVersion { change_vector, ..last }, etag)
     }
 
     /// The body of the version that ranks highest; `None` if that is a deletion.

@@ -209,20 +209,23 @@ impl DocumentWriter<'_> {
             // Readers of the log are to see that there is no document any more; others have it as it was.
             let flags = stored.flags | DocumentFlags::CONFLICTED;
             let gone = StoredVersion { flags, ..stored.clone() };
-            let deleted = self.bury(&gone, stored.change_vector.clone())?;
+            let etag = self.next_etag()?;
+            let deleted = self.bury(&gone, stored.change_vector.clone(), etag)?;
             self.note_delete(&kept.id, &deleted.collection, None);
         }
         self.has_conflicts = true;
         self.begin_conflict(received, &kept)
     }
 
-    /// Stores a version over a conflict whose versions are gone.
+    /// Stores a version over a conflict whose versions are gone. `etag` was taken for it: what is written here has it in its
+    /// change vector.
     pub(crate) fn store_over_conflict(
         &mut self,
         version: &ReceivedVersion,
+        etag: Etag,
     ) -> Result<(), DocumentError> {
         let stored = self.stored_version(&version.id)?;
-        self.store_received(version, stored.as_ref())
+        self.store_at(version, stored.as_ref(), etag)
     }
 
     /// Stores a version in the place of another one.
@@ -231,10 +234,20 @@ impl DocumentWriter<'_> {
         version: &ReceivedVersion,
         stored: Option<&StoredVersion>,
     ) -> Result<(), DocumentError> {
+        let etag = self.next_etag()?;
+        self.store_at(version, stored, etag)
+    }
+
+    fn store_at(
+        &mut self,
+        version: &ReceivedVersion,
+        stored: Option<&StoredVersion>,
+        etag: Etag,
+    ) -> Result<(), DocumentError> {
         let now = self.set_now(Timestamp::from_ticks(version.last_modified_ticks));
         match &version.body {
-            Some(body) => self.store_received_document(version, body, stored)?,
-            None => self.store_received_deletion(version, stored)?,
+            Some(body) => self.store_received_document(version, body, (stored, etag))?,
+            None => self.store_received_deletion(version, stored, etag)?,
         }
         self.set_now(now);
         Ok(())
@@ -244,7 +257,7 @@ impl DocumentWriter<'_> {
         &mut self,
         version: &ReceivedVersion,
         body: &BlittableBuf,
-        stored: Option<&StoredVersion>,
+        (stored, etag): (Option<&StoredVersion>, Etag),
     ) -> Result<(), DocumentError> {
         let id = &version.id;
         let collection =
@@ -252,7 +265,8 @@ impl DocumentWriter<'_> {
         let (number, collection) = (collection.number, collection.name.clone());
         let mut live = stored.filter(|stored| stored.body.is_some());
         if let Some(other) = live.filter(|live| live.collection_number != number) {
-            self.bury(other, other.change_vector.clone())?;
+            let moved_at = self.next_etag()?;
+            self.bury(other, other.change_vector.clone(), moved_at)?;
             live = None;
         }
         let kept = version.flags.without(version.flags.without(KEPT_FLAGS));
@@ -287,7 +301,6 @@ impl DocumentWriter<'_> {
             true => self.flags_with_revisions(&new)?,
             false => self.revise_put(&new)?,
         };
-        let etag = self.next_etag()?;
         self.store_version(&new, flags, etag)?;
         self.touched.remove(id);
         if listed.flags.contains(DocumentFlags::HAS_COUNTERS) {
@@ -303,10 +316,11 @@ impl DocumentWriter<'_> {
         &mut self,
         version: &ReceivedVersion,
         stored: Option<&StoredVersion>,
+        etag: Etag,
     ) -> Result<(), DocumentError> {
         let id = &version.id;
         if let Some(live) = stored.filter(|stored| stored.body.is_some()) {
-            let deleted = self.bury(live, version.change_vector.clone())?;
+            let deleted = self.bury(live, version.change_vector.clone(), etag)?;
             let change_vector = Some(version.change_vector.as_str());
             self.note_delete(id, &deleted.collection, change_vector);
             return Ok(());
@@ -318,7 +332,6 @@ impl DocumentWriter<'_> {
             self.collections.count(self.tx, other.collection_number, 0, -1)?;
             self.progress.tombstones -= 1;
         }
-        let etag = self.next_etag()?;
         let fields = RowFields {
             lower_id: id.lower_cased(),
             id: id.as_str(),
@@ -345,8 +358,8 @@ impl DocumentWriter<'_> {
         &mut self,
         live: &StoredVersion,
         change_vector: ChangeVector,
+        etag: Etag,
     ) -> Result<DeletedDocument, DocumentError> {
-        let etag = self.next_etag()?;
         let StoredVersion { collection_number: number, flags, etag: deleted, .. } = *live;
         let gone = Gone { number, flags, deleted, etag };
         self.replace_with_tombstone(live.id.clone(), &gone, change_vector)

@@ -51,7 +51,9 @@ impl DocumentWriter<'_> {
         expected: &ExpectedVersion,
         marks: DocumentFlags,
     ) -> Result<Option<DeletedDocument>, DocumentError> {
+        // Who expects a version expects a document, and there is none while it is in conflict.
         if self.has_conflicts
+            && *expected == ExpectedVersion::Any
             && let Some(deleted) = self.delete_conflicted(id)?
         {
             return Ok(Some(deleted));

@@ -5,7 +5,7 @@ use documents::{ConflictResolution, DocumentError, ExpectedVersion};
 use model::DocumentFlags;
 use platform::simulated::Random;
 
-use crate::world::{Content, World, content_of, delete, id, increment, put};
+use crate::world::{Content, World, content_of, delete, id, increment, put, put_attachment};
 
 const SEEDS: u64 = 60;
 const STEPS: u64 = 60;
@@ -27,6 +27,38 @@ fn in_conflict() -> World {
     world.execute(1, vec![put("a", r#"{"N":2}"#)]);
     world.settle();
     world
+}
+
+#[test]
+fn a_deletion_over_a_conflict_deletes_what_belonged_to_the_document() {
+    let mut world = keeping(2, 1);
+    let parts = |by| {
+        let attachment = put_attachment("a", "content", "text");
+        vec![put("a", &format!("{{\"N\":{by}}}")), increment("a", "n", by), attachment]
+    };
+    world.execute(0, parts(1));
+    world.execute(1, parts(2));
+    world.settle();
+    assert_eq!(world.agreed().conflicts.len(), 1);
+    world.execute(0, vec![delete("a")]);
+    world.settle();
+    world.execute(1, vec![put("a", "{}")]);
+    world.settle();
+    let agreed = world.agreed();
+    assert_eq!(agreed.documents["a"].json.as_deref(), Some("{}"));
+    assert!(agreed.counters.is_empty(), "{:?}", agreed.counters);
+    assert!(agreed.attachments.values().all(|found| found.1.is_none()), "{:?}", agreed.attachments);
+}
+
+#[test]
+fn a_deletion_that_expects_a_version_does_not_delete_a_document_in_conflict() {
+    let mut world = in_conflict();
+    for expected in ["", "A:1-x"] {
+        let expected = ExpectedVersion::parse(Some(expected));
+        let deleted = Command::Delete { id: id("a"), expected };
+        assert!(world.try_execute(0, vec![deleted]).is_err());
+    }
+    assert_eq!(world.agreed().conflicts.len(), 1);
 }
 
 /// The revisions of a document: whether each was lost or won a conflict, and its JSON.
