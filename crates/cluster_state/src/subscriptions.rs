@@ -275,13 +275,12 @@ impl SubscriptionCommand {
     }
 }
 
-/// Whether a position is before the present one; those of two nodes cannot be compared.
+/// Whether a position is before the present one; those of two nodes, or of unknown ones, cannot be compared.
 fn goes_back(present: &SubscriptionPosition, new: &SubscriptionPosition) -> bool {
     let reader = |position: &SubscriptionPosition| {
         position.handover.as_ref().map(|handover| handover.reader)
     };
-    let is_same = reader(present) == reader(new) || reader(present).is_none();
-    is_same && new.cursor < present.cursor
+    reader(present) == reader(new) && new.cursor < present.cursor
 }
 
 fn done(record: SubscriptionRecord) -> SubscriptionOutcome {

@@ -17,11 +17,7 @@ use database::Database;
 use model::{DatabaseId, DatabaseRecord, Etag, NodeTag, NodeTask};
 use subscriptions::{Ended, Replicated, Subscription, Worker};
 
-use crate::{
-    engine::Engine,
-    error::EngineError,
-    replication::{DestinationKey, LinkState},
-};
+use crate::{engine::Engine, error::EngineError, replication::LinkState};
 
 /// The connection of a worker on its way into the shared state.
 pub struct StoredConnection {
@@ -69,7 +65,7 @@ impl Engine {
         ticks: i64,
     ) -> Result<StoredProgress, EngineError> {
         let (id, version) = (worker.subscription().id(), worker.subscription().version());
-        let replicated = self.replicated(database)?;
+        let replicated = self.replicated(&database.record());
         worker.acknowledge(replicated, |position| {
             self.store_progress(SubscriptionCommand::Advance {
                 database: database.record().topology_id,
@@ -93,7 +89,7 @@ impl Engine {
         worker: &Worker,
     ) -> Result<Option<StoredProgress>, EngineError> {
         let subscription = worker.subscription();
-        let replicated = self.replicated(database)?;
+        let replicated = self.replicated(&database.record());
         let Some(position) = subscription.position_to_store(replicated) else { return Ok(None) };
         let command = SubscriptionCommand::Advance {
             database: database.record().topology_id,
@@ -106,25 +102,22 @@ impl Engine {
         self.store_progress(command).map(Some)
     }
 
-    /// Up to where the other members of a database have what this node has written. One that is catching up counts, too,
-    /// because it may be a member in a moment.
-    fn replicated(&self, database: &Database) -> Result<Replicated, EngineError> {
-        let record = database.record();
+    /// What the other members of a database have of what this node has. One that is catching up counts, too, because it may
+    /// be a member in a moment.
+    fn replicated(&self, record: &DatabaseRecord) -> Replicated {
         let others = record.topology.nodes().filter(|node| *node != self.node_tag());
         let others: BTreeSet<NodeTag> = others.collect();
         if others.is_empty() {
-            return Ok(Replicated::ALONE);
+            return Replicated::ALONE;
         }
-        let last = documents::progress(&database.read())?.last_etag;
-        let links = self.outgoing_links(&record);
-        let accepted = others.into_iter().filter_map(|node| {
-            let link = links.get(&DestinationKey::Member(node.to_string()));
-            let is_active = link.is_some_and(|(_, link)| link.state == LinkState::Active);
+        let links = self.replication.complete_at_members(record.topology_id);
+        let complete = others.into_iter().filter_map(|node| {
+            let link = links.get(node.as_str()).copied();
+            let is_active = link.is_some_and(|(state, _)| state == LinkState::Active);
             let counts = is_active || record.topology.members.contains(&node);
-            let accepted = link.and_then(|(_, link)| link.accepted);
-            counts.then(|| accepted.unwrap_or(Etag::ZERO))
+            counts.then(|| link.and_then(|(_, complete)| complete).unwrap_or(Etag::ZERO))
         });
-        Ok(Replicated { last, accepted: accepted.min().unwrap_or(Etag(u64::MAX)) })
+        complete.min().map_or(Replicated::ALONE, |complete_until| Replicated { complete_until })
     }
 
     fn store_progress(&self, command: SubscriptionCommand) -> Result<StoredProgress, EngineError> {

@@ -12,6 +12,7 @@ use cluster_state::{
     SubscriptionPosition, SubscriptionRecord, SubscriptionSettings,
 };
 use database::Database;
+use documents::DatabaseIdentity;
 use model::{ChangeVector, DatabaseId, Etag};
 use query::LogQuery;
 use subscriptions::Ended;
@@ -329,16 +330,33 @@ fn others_in(change_vector: &ChangeVector, own: DatabaseId) -> ChangeVector {
     }
 }
 
-/// Where a subscription continues on this node: at its position, or where it takes over from another member. Nothing is
-/// taken over from an earlier database of this node.
+/// Where a subscription continues on this node: at its position, or where it takes over from another node.
 pub fn position_on(database: &Database, subscription: &SubscriptionRecord) -> SubscriptionPosition {
-    let record = database.record();
-    let mut nodes = record.topology.nodes();
-    let only = nodes.next().filter(|_| nodes.next().is_none());
+    let is_shared = database.record().topology.nodes().nth(1).is_some();
     let served = subscription.node_tag.as_deref();
-    match only.is_some_and(|only| served.is_none_or(|tag| tag == only.as_str())) {
-        true => subscription.position.clone(),
-        false => subscription.position.on(database.identity().database_id),
+    position_for(&subscription.position, served, database.identity(), is_shared)
+}
+
+/// The position for a database of one node, or of a node among several. `served` is the node that served the subscription
+/// last.
+fn position_for(
+    position: &SubscriptionPosition,
+    served: Option<&str>,
+    own: &DatabaseIdentity,
+    is_shared: bool,
+) -> SubscriptionPosition {
+    let Some(handover) = &position.handover else {
+        // Older builds stored etags of that node alone.
+        return match served.is_none_or(|tag| tag == own.node_tag.as_str()) {
+            true => position.clone(),
+            false => SubscriptionPosition::default(),
+        };
+    };
+    let reader = handover.passed.entries().find(|entry| entry.database_id == handover.reader);
+    // Nothing is taken over from an earlier database of the only node.
+    match !is_shared && reader.is_some_and(|reader| reader.tag == own.node_tag) {
+        true => position.clone(),
+        false => position.on(own.database_id),
     }
 }
 
@@ -391,5 +409,58 @@ impl fmt::Display for LostPosition {
              change vector 'BeginningOfTime', 'LastDocument' or one of a document.",
             cursor.0
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: DatabaseId = DatabaseId([1; 16]);
+    const B: DatabaseId = DatabaseId([2; 16]);
+
+    fn identity(database_id: DatabaseId, tag: &str) -> DatabaseIdentity {
+        DatabaseIdentity { database_id, node_tag: tag.parse().unwrap() }
+    }
+
+    fn stored_by(reader: DatabaseId, passed: &str) -> SubscriptionPosition {
+        SubscriptionPosition {
+            cursor: Etag(90),
+            handover: Some(Handover {
+                reader,
+                passed: passed.parse().unwrap(),
+                passed_elsewhere: ChangeVector::empty(),
+            }),
+            ..SubscriptionPosition::default()
+        }
+    }
+
+    #[test]
+    fn etags_of_another_node_are_never_taken_for_own_ones() {
+        let of_b = stored_by(B, &format!("A:7-{A}, B:90-{B}"));
+        // A worker has connected here and acknowledged nothing yet; then all other nodes were removed.
+        for is_shared in [true, false] {
+            for served in [None, Some("A"), Some("B")] {
+                let position = position_for(&of_b, served, &identity(A, "A"), is_shared);
+                assert_eq!(position.cursor, Etag(7), "{is_shared} {served:?}");
+                assert_eq!(position_for(&of_b, served, &identity(B, "B"), is_shared), of_b);
+            }
+        }
+        let unknown = stored_by(B, "");
+        assert_eq!(position_for(&unknown, Some("A"), &identity(A, "A"), false).cursor, Etag::ZERO);
+    }
+
+    #[test]
+    fn a_position_in_an_earlier_database_of_the_only_node_stays_what_it_is() {
+        let of_earlier = stored_by(B, &format!("A:90-{B}"));
+        assert_eq!(position_for(&of_earlier, Some("A"), &identity(A, "A"), false), of_earlier);
+    }
+
+    #[test]
+    fn what_an_older_build_stored_on_another_node_begins_again() {
+        let old = SubscriptionPosition { cursor: Etag(90), ..SubscriptionPosition::default() };
+        assert_eq!(position_for(&old, Some("A"), &identity(A, "A"), true), old);
+        let begun_again = position_for(&old, Some("B"), &identity(A, "A"), true);
+        assert_eq!(begun_again, SubscriptionPosition::default());
     }
 }

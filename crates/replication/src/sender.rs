@@ -30,8 +30,10 @@ pub struct Sender {
     names: (String, String),
     /// Its answer to the greeting, if the link is established.
     receiver: Option<Welcome>,
-    /// What the receiver was last told that the sender contains.
-    told: Option<ChangeVector>,
+    /// What the sender contains, as the receiver knows it.
+    announced: Option<ChangeVector>,
+    /// Where the log ended when all of it was last at the receiver.
+    complete_until: Option<Etag>,
     /// Contents that the receiver lacks, and how much of the first one it has.
     uploads: VecDeque<ContentHash>,
     uploaded: u64,
@@ -115,7 +117,8 @@ impl Sender {
             group: (kind == LinkKind::Internal).then_some(group),
             names: (database, url),
             receiver: None,
-            told: None,
+            announced: None,
+            complete_until: None,
             uploads: VecDeque::new(),
             uploaded: 0,
             pending: None,
@@ -128,9 +131,16 @@ impl Sender {
         self.receiver.as_ref()
     }
 
-    /// Everything up to this etag is at the receiver; `None` if that is not known.
+    /// The log up to this etag was sent to the receiver; `None` if that is not known. What was there and has changed since is
+    /// behind it.
     pub fn accepted(&self) -> Option<Etag> {
         self.receiver.as_ref().map(|receiver| receiver.accepted)
+    }
+
+    /// Everything that the log contained when it ended at this etag is at the receiver, or what has replaced it since; `None`
+    /// if that is not known.
+    pub fn complete_until(&self) -> Option<Etag> {
+        self.complete_until
     }
 
     /// The moment in the history of the sender's files that the welcome of the receiver names, once. Files that do not
@@ -184,7 +194,7 @@ impl Sender {
             }));
         };
         let batch = read_batch(tx, receiver.accepted, &receiver.change_vector, limits, share)?;
-        let is_known = batch.complete.is_none() || batch.complete == self.told;
+        let is_known = batch.complete.is_none() || batch.complete == self.announced;
         if batch.count == 0 && batch.last_etag == receiver.accepted && is_known {
             return Ok(None);
         }
@@ -274,8 +284,8 @@ impl Sender {
                 Some(receiver),
                 Some(Pending::Batch { last_etag, complete }),
             ) => {
-                if is_stored && accepted == last_etag {
-                    self.told = complete.or(self.told.take());
+                if is_stored && accepted == last_etag && complete.is_some() {
+                    (self.announced, self.complete_until) = (complete, Some(last_etag));
                 }
                 (receiver.accepted, receiver.change_vector) = (accepted, change_vector);
                 Ok(Advance::Accepted(accepted))
@@ -298,7 +308,8 @@ impl Sender {
 
     /// A message or its answer was lost: the link is to be established again.
     pub fn lost(&mut self) {
-        (self.receiver, self.told, self.pending) = (None, None, None);
+        (self.receiver, self.announced, self.pending) = (None, None, None);
+        self.complete_until = None;
         (self.uploads, self.uploaded) = (VecDeque::new(), 0);
     }
 }

@@ -67,6 +67,7 @@ impl Subscription {
         version: u64,
         position: &SubscriptionPosition,
     ) -> Subscription {
+        let is_of_revisions = query.is_of_revisions();
         Subscription {
             id,
             name: name.to_owned(),
@@ -79,7 +80,7 @@ impl Subscription {
                 read_at: position.read_at,
                 looked_until: position.cursor,
                 passed_until: position.cursor,
-                marks: Marks::of(position.handover.as_ref()),
+                marks: Marks::of(position.handover.as_ref(), is_of_revisions),
                 holders: Holders::default(),
                 workers: HashMap::new(),
                 next_number: 1,

@@ -76,7 +76,7 @@ pub(super) struct Link {
     pause: Duration,
 }
 
-/// Wakes the link when the log grows, and tells whether it has.
+/// Wakes the link when the log grows, and knows whether it has.
 struct Watch {
     watch: LogWatch,
     /// How often the database was opened until then.
@@ -300,6 +300,7 @@ impl Link {
             let mut statistics = self.shared.statistics();
             statistics.destination_url = self.destination.url();
             statistics.accepted = self.sender.accepted();
+            statistics.complete_until = self.sender.complete_until();
             statistics.destination =
                 self.sender.receiver().map(|receiver| (receiver.database_id, receiver.node_tag));
             statistics.note_success(clock.now().ticks())
@@ -346,8 +347,15 @@ impl Link {
         {
             self.sender.note_lost();
         }
+        let asks = self.shared.asks.swap(false, Ordering::SeqCst);
+        let failed = |error: ReadError| error.to_string();
         let outgoing = self.sender.next_message(&tx, point, limits, &mut share);
-        let outgoing = outgoing.map_err(|error: ReadError| error.to_string())?;
+        let mut outgoing = outgoing.map_err(failed)?;
+        if outgoing.is_none() && asks {
+            // A greeting asks, too.
+            self.sender.lost();
+            outgoing = self.sender.next_message(&tx, point, limits, &mut share).map_err(failed)?;
+        }
         let Some(outgoing) = outgoing else {
             self.end_seen = look_again.is_none().then_some(growth);
             return Ok(Ready::Nothing(look_again.unwrap_or(IDLE_TIME)));

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Waker,
     thread::JoinHandle,
@@ -22,7 +22,7 @@ use super::{
     link::{self, Link},
     receiving::Incoming,
     staging::Staging,
-    statistics::LinkStatistics,
+    statistics::{LinkState, LinkStatistics},
     tasks::{ReplicationTask, tasks_of},
 };
 use crate::{
@@ -81,6 +81,8 @@ pub(super) struct LinkShared {
     pub(super) destination: LinkDestination,
     pub(super) cancel: Cancel,
     pub(super) signal: Signal,
+    /// Whether the destination is to be asked whether it is there, even if there is nothing to send.
+    pub(super) asks: AtomicBool,
     /// The link on its way to a thread.
     next: Mutex<Option<Box<Link>>>,
     /// If it is done with a database that was closed: how often that was opened until then; otherwise 0.
@@ -143,7 +145,12 @@ impl LinkShared {
     }
 
     fn has_ended(&self) -> bool {
-        matches!(&*self.place(), Place::Ended)
+        match &*self.place() {
+            Place::Ended => true,
+            // It leaves this place before it ends, unless it has panicked.
+            Place::Thread(Some(thread)) => thread.is_finished(),
+            Place::Thread(None) | Place::Parked(_) => false,
+        }
     }
 
     /// Has the link end soon.
@@ -230,6 +237,31 @@ impl ReplicationLinks {
             DestinationKey::Member(_) | DestinationKey::Task(_) => None,
         });
         members.collect()
+    }
+
+    /// Of the links to other members of a database's group: which of them are active, and what those members have completely.
+    pub(crate) fn complete_at_members(
+        &self,
+        database: DatabaseId,
+    ) -> BTreeMap<String, (LinkState, Option<Etag>)> {
+        let links = self.of_database(database).into_iter();
+        let members = links.filter_map(|link| match &link.destination.key {
+            DestinationKey::Member(tag) => {
+                let statistics = link.statistics();
+                Some((tag.clone(), (statistics.state, statistics.complete_until)))
+            }
+            DestinationKey::Task(_) => None,
+        });
+        members.collect()
+    }
+
+    /// Has the link to another member of a database's group ask whether that is there: an idle one sends nothing.
+    pub(crate) fn ask_member(&self, database: DatabaseId, node: NodeTag) {
+        let key = DestinationKey::Member(node.to_string());
+        for link in self.of_database(database).iter().filter(|link| link.destination.key == key) {
+            link.asks.store(true, Ordering::SeqCst);
+            link.wake();
+        }
     }
 
     pub(super) fn own_url(&self) -> &str {
@@ -430,6 +462,7 @@ impl Engine {
             destination,
             cancel: Cancel::default(),
             signal: Signal::default(),
+            asks: AtomicBool::new(false),
             next: Mutex::default(),
             done_at_opening: AtomicU64::new(0),
             statistics: Mutex::default(),

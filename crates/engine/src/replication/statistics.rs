@@ -53,8 +53,13 @@ pub struct LinkStatistics {
     pub destination_url: Option<String>,
     /// The database there.
     pub destination: Option<(DatabaseId, NodeTag)>,
-    /// The destination has everything up to here; `None` if that is not known.
+    /// The log was sent to the destination up to here; `None` if that is not known.
     pub accepted: Option<Etag>,
+    /// The destination has everything that the log contained when it ended here, or what has replaced it since; `None` if
+    /// that is not known.
+    pub complete_until: Option<Etag>,
+    /// When the destination last answered, in ticks of UTC.
+    pub answered_ticks: Option<i64>,
     /// When its state became what it is, in ticks of UTC.
     pub since_ticks: i64,
     /// The last failure, and when that was.
@@ -86,6 +91,7 @@ impl LinkStatistics {
             (self.state, self.since_ticks) = (LinkState::Active, now_ticks);
         }
         (self.failures, self.retry_ticks, self.has_lost) = (0, None, false);
+        self.answered_ticks = Some(now_ticks);
         has_failed
     }
 

@@ -5,5 +5,6 @@
 mod conflicts;
 mod documents;
 mod generated;
+mod identity;
 mod parts;
 mod world;

@@ -232,16 +232,13 @@ impl Stage {
             .collect();
     }
 
-    /// Up to where the other nodes have what the one that serves the subscription has written.
+    /// What the other nodes have of what the one that serves the subscription has.
     fn replicated(&self) -> Replicated {
         let owner = &self.nodes[&self.owner];
-        let last = documents::progress(&owner.environment.read()).unwrap().last_etag;
         let others = self.nodes.keys().filter(|other| **other != self.owner);
-        let accepted = others.map(|other| owner.senders[other].accepted().unwrap_or(Etag::ZERO));
-        match accepted.min() {
-            Some(accepted) => Replicated { last, accepted },
-            None => Replicated::ALONE,
-        }
+        let complete = others.map(|other| owner.senders[other].complete_until());
+        let complete = complete.map(|etag| etag.unwrap_or(Etag::ZERO)).min();
+        complete.map_or(Replicated::ALONE, |complete_until| Replicated { complete_until })
     }
 
     fn acknowledge(&mut self) {
