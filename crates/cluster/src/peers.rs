@@ -1,4 +1,4 @@
-//! How a node reaches the others. The consensus knows no sockets: whoever starts it brings the transport.
+//! How a node reaches the others. The consensus knows no sockets: what starts it brings the transport.
 
 use std::{future::Future, io, pin::Pin};
 

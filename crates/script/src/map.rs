@@ -81,7 +81,7 @@ const GLOBALS: [&str; 13] = [
     "cmpxchg",
 ];
 /// Limits on determining the names of fields. The steps are few, and the time is longer than they take on
-/// the slowest machine: a definition has the same fields wherever and beside whatever it is compiled.
+/// the slowest machine: a definition has the same fields wherever it is compiled, whatever else runs there.
 const PROBE_BUDGET: Budget = Budget {
     steps_max: 1_000,
     time_max: TIME_MAX_DEFAULT,

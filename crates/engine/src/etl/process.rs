@@ -53,7 +53,7 @@ pub(super) struct Process {
     watch: Option<Watch>,
 }
 
-/// Wakes the process when the log grows, and tells whether it has.
+/// Wakes the process when the log grows, and knows whether it has.
 struct Watch {
     watch: LogWatch,
     /// How often the database was opened until then.
