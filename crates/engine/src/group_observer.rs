@@ -158,6 +158,10 @@ impl Engine {
                 || !record.topology.members.iter().any(is_other);
             return (!is_set_aside).then_some(Verdict::SetAside(this));
         }
+        if links.values().any(|link| link.state == LinkState::Unreadable) {
+            // It is this node that does not work.
+            return None;
+        }
         let now = self.clock().now().ticks();
         let silence_max = ticks::of_duration(self.settings().groups.silence_max);
         let is_silent = |node: NodeTag| {

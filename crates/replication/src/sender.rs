@@ -288,6 +288,11 @@ impl Sender {
                     (self.announced, self.complete_until) = (complete, Some(last_etag));
                 }
                 (receiver.accepted, receiver.change_vector) = (accepted, change_vector);
+                if !is_stored {
+                    // The receiver has something else of this sender than the sender knows of: whether that is in its
+                    // files is decided at the next greeting.
+                    self.lost();
+                }
                 Ok(Advance::Accepted(accepted))
             }
             (Reply::Missing(hashes), Some(_), Some(Pending::Batch { .. })) => {

@@ -387,6 +387,18 @@ fn a_server_that_would_lose_something_does_not_join() {
 }
 
 #[test]
+fn a_node_does_not_join_itself_under_another_url() {
+    let wires = Arc::new(Wires::default());
+    let node = Node::start(&wires, 1, Platform::memory());
+    node.put("before", 0).unwrap();
+    lock(&wires.nodes).insert("http://localhost".to_owned(), Arc::downgrade(&node.cluster));
+    let added = add(&node, "http://localhost", false).unwrap_err().to_string();
+    assert!(added.contains("it is the node A of this cluster already"), "{added}");
+    node.put("after", 0).unwrap();
+    assert_eq!(node.keys(), ["after", "before"]);
+}
+
+#[test]
 fn reads_wait_for_the_next_leader_and_what_has_an_id_is_sent_to_it() {
     let (wires, mut nodes) = three();
     let leader = leader_of(&nodes);

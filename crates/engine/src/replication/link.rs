@@ -228,7 +228,7 @@ impl Link {
             Ok(Ready::Message(prepared)) => *prepared,
             Ok(Ready::Nothing(time)) => return Step::Idle(time),
             Ok(Ready::Closed) => return Step::Idle(CLOSED_PAUSE),
-            Err(message) => return self.fail(LinkState::Failing, &message, &*clock),
+            Err(message) => return self.fail(LinkState::Unreadable, &message, &*clock),
         };
         // A destination that does not answer must not keep the engine alive.
         drop(engine);

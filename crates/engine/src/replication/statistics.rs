@@ -19,6 +19,8 @@ pub enum LinkState {
     Failing,
     /// Its destination has answered that it takes nothing, and is asked again.
     Refused,
+    /// The database that it sends cannot be read.
+    Unreadable,
 }
 
 /// One message, and its answer.
@@ -97,7 +99,7 @@ impl LinkStatistics {
 
     /// Whether the last message brought nothing but an error.
     pub fn is_failing(&self) -> bool {
-        matches!(self.state, LinkState::Failing | LinkState::Refused)
+        matches!(self.state, LinkState::Failing | LinkState::Refused | LinkState::Unreadable)
     }
 
     /// Returns whether it has not failed before. `state` is one of a link that fails.

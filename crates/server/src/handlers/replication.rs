@@ -63,7 +63,7 @@ pub(crate) fn task_json(
     let status = match link.map(|link| link.state) {
         _ if !is_here => "NotOnThisNode",
         Some(LinkState::Active) => "Active",
-        Some(LinkState::Failing | LinkState::Refused) => "Reconnect",
+        Some(LinkState::Failing | LinkState::Refused | LinkState::Unreadable) => "Reconnect",
         Some(LinkState::Connecting) | None => "NotActive",
     };
     let failure = link.filter(|link| link.is_failing());
