@@ -4,11 +4,13 @@
 //! One node resolves them, so that scripts decide once: the one that is responsible for the database. Its decision is a
 //! version that knows all others, and replicates as any other does.
 
-use commands::{Batch, Command, CommandResult};
+use std::collections::BTreeSet;
+
+use commands::{Batch, Command};
 use database::{Database, DatabaseLease, WrittenRecord};
 use documents::{
     ConflictResolution, ConflictRow, DocumentError,
-    log::{EntryKind, Selection},
+    log::{EntryKind, LogEntry, Selection},
 };
 use model::{ChangeVector, DatabaseRecord, DocumentId, Etag};
 use script::{Budget, NoHost, PatchScript, PatchText, ScriptDocument, ScriptValue};
@@ -18,7 +20,7 @@ use wire::{ConflictSolver, RecordBody, SectionKind, read_conflict_solver};
 
 use crate::{engine::Engine, error::EngineError};
 
-/// Conflicts that are looked at in one turn.
+/// Versions in conflict that are looked at in one turn.
 const TURN_MAX: usize = 256;
 /// What a script returns to have the document deleted.
 const TOMBSTONE: &str = "RESOLVE_TO_TOMBSTONE";
@@ -77,45 +79,33 @@ impl Engine {
         solver: &ConflictSolver,
     ) -> Result<(), EngineError> {
         let record = database.record();
-        let conflicts = [Selection::all(EntryKind::Conflict)];
-        let last = documents::log::last_etag(&database.read(), &conflicts)?;
-        let look = (last, record.etag);
-        if last == Etag::ZERO || self.conflict_looks.is_last(record.topology_id, look) {
-            return Ok(());
-        }
-        let mut skipped = 0;
+        let mut until = self.conflict_looks.looked_until(record.topology_id, record.etag);
         loop {
-            let conflicted = documents::conflicted_documents(&database.read(), skipped, TURN_MAX)?;
-            if conflicted.is_empty() {
-                self.conflict_looks.note(record.topology_id, look);
-                return Ok(());
+            let conflicted = conflicted_after(database, until)?;
+            let Some((last, _)) = conflicted.last() else { return Ok(()) };
+            let last = *last;
+            let ids: BTreeSet<String> = conflicted.into_iter().map(|(_, id)| id).collect();
+            for id in ids {
+                let id = DocumentId::new(id).map_err(DocumentError::from)?;
+                self.resolve_conflict(database, &id, solver)?;
             }
-            for document in &conflicted {
-                let id = DocumentId::new(document.id.as_str()).map_err(DocumentError::from)?;
-                if !self.resolve_conflict(database, &id, solver)? {
-                    skipped += 1;
-                }
-            }
+            until = last;
+            self.conflict_looks.note(record.topology_id, until, record.etag);
         }
     }
 
-    /// Returns whether the document is no longer in conflict.
+    /// Resolves the conflict of a document, if it is decided. If another version arrives meanwhile, that is looked at later.
     fn resolve_conflict(
         &self,
         database: &DatabaseLease,
         id: &DocumentId,
         solver: &ConflictSolver,
-    ) -> Result<bool, EngineError> {
-        let Some((versions, resolution)) = self.decide_conflict(database, id, solver)? else {
-            return Ok(false);
-        };
-        let command = Command::ResolveConflict { id: id.clone(), versions, resolution };
-        let outcome = self.execute(database, Batch::one(command))?;
-        let is_done = matches!(
-            outcome.results.first(),
-            Some(CommandResult::ConflictResolved(resolved)) if resolved.is_done
-        );
-        Ok(is_done)
+    ) -> Result<(), EngineError> {
+        if let Some((versions, resolution)) = self.decide_conflict(database, id, solver)? {
+            let command = Command::ResolveConflict { id: id.clone(), versions, resolution };
+            self.execute(database, Batch::one(command))?;
+        }
+        Ok(())
     }
 
     fn decide_conflict(
@@ -163,7 +153,7 @@ impl Engine {
         let returned = match run {
             Ok(patched) => patched.returned,
             Err(error) => {
-                // It is tried again, and the configuration may have the latest version decide.
+                // The configuration may have the latest version decide; otherwise somebody has to.
                 tracing::debug!(%error, "a script that resolves conflicts failed");
                 return Ok(None);
             }
@@ -179,6 +169,21 @@ impl Engine {
             Ok(_) | Err(_) => Ok(None),
         }
     }
+}
+
+/// Some versions in conflict after an etag, with the ids of their documents.
+fn conflicted_after(
+    database: &Database,
+    after: Etag,
+) -> Result<Vec<(Etag, String)>, DocumentError> {
+    let tx = database.read();
+    let versions = documents::log::read(&tx, &[Selection::all(EntryKind::Conflict)], after)?;
+    let versions = versions.filter_map(|entry| match entry {
+        Ok(LogEntry::Conflict(row)) => Some(Ok((row.etag(), row.id().to_owned()))),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    });
+    versions.take(TURN_MAX).collect()
 }
 
 fn have_same_content(versions: &[ConflictRow<'_>]) -> bool {

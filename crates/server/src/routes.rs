@@ -323,9 +323,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/admin/refresh/config"       DatabaseAdmin Whole    Waiting(retention::configure_refresh);
     "GET"    "/databases/*/data-archival/config"       Read          Ignored  Inline(retention::archival);
     "POST"   "/databases/*/admin/data-archival/config" DatabaseAdmin Whole    Waiting(retention::configure_archival);
-    "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Inline(conflicts::list);
+    "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Blocking(conflicts::list);
     "POST"   "/admin/replication/conflicts/solver"     Operator      Whole    Waiting(conflicts::configure);
-    "GET"    "/databases/*/studio-tasks/suggest-conflict-resolution" Read     Ignored Inline(conflicts::suggest);
+    "GET"    "/databases/*/studio-tasks/suggest-conflict-resolution" Read     Ignored Blocking(conflicts::suggest);
     "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(conflicts::solver);
     "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
