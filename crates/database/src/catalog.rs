@@ -382,18 +382,40 @@ impl ServerCatalog {
             record.topology.has(node) && 1 < record.topology.nodes().count()
         };
         while let Some(record) = self.record(name).filter(|record| has_more(record)) {
-            let change = RecordChange::Leave { expected: record.etag, node, removes_files };
-            let name = record.name.clone();
-            match self.submit(RecordCommand { name, request_id: None, change })? {
-                (_, RecordOutcome::Stored { index }) => return Ok(Some(index)),
-                (_, RecordOutcome::OtherVersion { .. }) => {}
-                (
-                    _,
-                    RecordOutcome::Missing | RecordOutcome::Deleted | RecordOutcome::AlreadyExists,
-                ) => break,
+            match self.leave(&record, node, removes_files)? {
+                RecordOutcome::Stored { index } => return Ok(Some(index)),
+                RecordOutcome::OtherVersion { .. } => {}
+                RecordOutcome::Missing | RecordOutcome::Deleted | RecordOutcome::AlreadyExists => {
+                    break;
+                }
             }
         }
         Ok(None)
+    }
+
+    /// As [`ServerCatalog::take_from`], unless the record has changed; returns whether it was done.
+    ///
+    /// # Errors
+    /// Cluster errors.
+    pub fn take_from_unchanged(
+        &self,
+        record: &DatabaseRecord,
+        node: NodeTag,
+        removes_files: bool,
+    ) -> Result<bool, CatalogError> {
+        let outcome = self.leave(record, node, removes_files)?;
+        Ok(matches!(outcome, RecordOutcome::Stored { .. }))
+    }
+
+    fn leave(
+        &self,
+        record: &DatabaseRecord,
+        node: NodeTag,
+        removes_files: bool,
+    ) -> Result<RecordOutcome, CatalogError> {
+        let change = RecordChange::Leave { expected: record.etag, node, removes_files };
+        let command = RecordCommand { name: record.name.clone(), request_id: None, change };
+        self.submit(command).map(|(_, outcome)| outcome)
     }
 
     /// Notes that the files of a deleted database are gone, or do not belong to it.

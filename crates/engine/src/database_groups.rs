@@ -210,6 +210,21 @@ impl Engine {
         })
     }
 
+    /// Has a database be on as many nodes as it is now, and no more. Blocks.
+    pub(crate) fn lower_replication_factor(&self, database: &str) -> Result<(), EngineError> {
+        let written = self.decide_record(database, |record, draft| {
+            let factor = count_of(&record.topology);
+            if record.topology.replication_factor <= factor {
+                return Ok(Decision::Keep);
+            }
+            let topology =
+                DatabaseTopology { replication_factor: factor, ..record.topology.clone() };
+            draft.topology = Some(topology);
+            Ok(Decision::Replace)
+        });
+        written.map(drop)
+    }
+
     /// Makes a node of a database a member at once. The record is written even if it is one, which gives the request an
     /// index. Blocks.
     ///

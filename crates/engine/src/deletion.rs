@@ -141,6 +141,10 @@ impl Engine {
                 })?;
                 match self.catalog.take_from(name, tag, removes_files)? {
                     Some(index) => {
+                        // Where nodes are replaced, this one is not to be.
+                        if let Err(error) = self.lower_replication_factor(name) {
+                            tracing::warn!(database = name, %error, "the replication factor stays as it was");
+                        }
                         self.follow_record(&lower_case(name));
                         finished.push(FinishedDeletion { index, left: Vec::new() });
                     }

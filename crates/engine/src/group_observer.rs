@@ -17,6 +17,7 @@ use crate::{
     database_groups::promoted,
     engine::Engine,
     error::EngineError,
+    last_looks::Look,
     observer_log::ObserverDecision,
     replication::{DestinationKey, InternalDestination, LinkState, LinkStatistics},
 };
@@ -193,13 +194,18 @@ impl Engine {
         let last = self.open_blocking(record.name.as_str()).ok().and_then(|database| {
             documents::progress(&database.read()).ok().map(|progress| progress.last_etag)
         })?;
-        let caught_up = waiting.into_iter().find(|node| {
-            let before = self.observer.look(record.topology_id, *node, last);
-            let link = links.get(node).filter(|link| link.state == LinkState::Active);
-            let accepted = link.and_then(|link| link.accepted);
-            before.is_some_and(|before| accepted.is_some_and(|accepted| before <= accepted))
-        });
-        caught_up.map(Verdict::Member)
+        let has_caught_up = |node: &NodeTag| {
+            let before = self.observer.look(record.topology_id, *node, Look { last, ticks: now })?;
+            let link = links.get(node).filter(|link| link.state == LinkState::Active)?;
+            Some(before.last <= link.accepted? && before.ticks <= link.answered_ticks?)
+        };
+        for node in waiting {
+            if has_caught_up(&node) == Some(true) {
+                return Some(Verdict::Member(node));
+            }
+            self.replication.ask_member(record.topology_id, node);
+        }
+        None
     }
 
     fn enforce_verdict(
@@ -211,7 +217,7 @@ impl Engine {
         let mut is_changed = false;
         if let Verdict::Leave(node) = verdict {
             let removes_files = self.settings().groups.removes_replaced;
-            is_changed = self.catalog.take_from(name, node, removes_files)?.is_some();
+            is_changed = self.catalog.take_from_unchanged(observed, node, removes_files)?;
         } else {
             self.decide_record(name, |record, draft| {
                 is_changed = record.topology_id == observed.topology_id

@@ -8,38 +8,48 @@ use std::{
 
 use model::{DatabaseId, Etag, NodeTag};
 
-/// How far a database was when a node of its group was last looked at: a node that has everything up to there has caught
-/// up.
+/// A look at a node of a database's group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// The last etag of the database on this node.
+    pub(crate) last: Etag,
+    /// When it was, in ticks of UTC.
+    pub(crate) ticks: i64,
+}
+
+/// The last looks at nodes of groups: a node that has answered since, and has everything up to there, has caught up.
 #[derive(Default)]
-pub(crate) struct LastLooks(Mutex<HashMap<(DatabaseId, NodeTag), Etag>>);
+pub(crate) struct LastLooks(Mutex<HashMap<(DatabaseId, NodeTag), Look>>);
 
 impl LastLooks {
-    /// Notes the last etag of a database now, and returns that of the last look.
-    pub(crate) fn look(&self, database: DatabaseId, node: NodeTag, last: Etag) -> Option<Etag> {
-        self.lock().insert((database, node), last)
+    /// Notes a look, and returns the one before it.
+    pub(crate) fn look(&self, database: DatabaseId, node: NodeTag, look: Look) -> Option<Look> {
+        self.lock().insert((database, node), look)
     }
 
     pub(crate) fn forget(&self, database: DatabaseId, node: NodeTag) {
         self.lock().remove(&(database, node));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(DatabaseId, NodeTag), Etag>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(DatabaseId, NodeTag), Look>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What was last looked at in each database: the last version in conflict, and the record. What nobody could decide is
-/// looked at again when one of them changes.
+/// Up to where the versions in conflict of each database were looked at, and with which version of its record. What nobody
+/// could decide is looked at again when another version arrives, or when the record changes.
 #[derive(Default)]
 pub(crate) struct ConflictLooks(Mutex<HashMap<DatabaseId, (Etag, u64)>>);
 
 impl ConflictLooks {
-    pub(crate) fn is_last(&self, database: DatabaseId, look: (Etag, u64)) -> bool {
-        self.lock().get(&database) == Some(&look)
+    /// The etag up to which versions were looked at with this version of the record.
+    pub(crate) fn looked_until(&self, database: DatabaseId, record_etag: u64) -> Etag {
+        let looked = self.lock().get(&database).copied();
+        looked.filter(|(_, with)| *with == record_etag).map_or(Etag::ZERO, |(until, _)| until)
     }
 
-    pub(crate) fn note(&self, database: DatabaseId, look: (Etag, u64)) {
-        self.lock().insert(database, look);
+    pub(crate) fn note(&self, database: DatabaseId, until: Etag, record_etag: u64) {
+        self.lock().insert(database, (until, record_etag));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<DatabaseId, (Etag, u64)>> {

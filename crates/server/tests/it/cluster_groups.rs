@@ -42,6 +42,13 @@ fn a_member_that_does_not_answer_is_set_aside_although_nothing_is_written() {
     eventually("the node is set aside", || {
         (roles(&nodes[0]).last() == Some(&role("C", "Rehab"))).then_some(())
     });
+    let looks = || ask_leader(&nodes, "/admin/cluster/observer/decisions")["Iteration"].as_u64();
+    // A link that has had nothing to send since says nothing of it.
+    let enough = looks().map(|looks| looks + 6);
+    eventually("the nodes were looked at a few times", || {
+        assert_eq!(roles(&nodes[0]).last(), Some(&role("C", "Rehab")));
+        (enough <= looks()).then_some(())
+    });
     let decisions = ask_leader(&nodes, "/admin/cluster/observer/decisions");
     assert!(decisions["LeaderNode"].is_string() && decisions["Suspended"] == false, "{decisions}");
     // Its follower may have seen it by its link first.
@@ -79,6 +86,20 @@ fn a_node_that_stays_away_is_replaced_where_that_is_wanted() {
     assert_eq!(set.status, 200, "{}", set.text());
     eventually("the other one follows", || {
         topology(&nodes[0], "fixed").iter().any(|(tag, _, _)| tag == "C").then_some(())
+    });
+}
+
+#[test]
+fn a_node_that_leaves_the_cluster_leaves_its_databases() {
+    let nodes = three_impatient();
+    assert_eq!(create(&nodes[0], "replicationFactor=3", json!({"DatabaseName": "db"})).status, 201);
+    let removed = eventually("the node is removed", || {
+        let removed = nodes[0].send("DELETE", "/admin/cluster/node?nodeTag=C", b"");
+        (removed.status == 204).then_some(removed)
+    });
+    assert_eq!(removed.status, 204, "{}", removed.text());
+    eventually("it has the database no longer", || {
+        (roles(&nodes[0]) == [role("A", "Member"), role("B", "Member")]).then_some(())
     });
 }
 
