@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -37,13 +37,41 @@ pub struct ReplicaWait {
 pub struct PendingReplicas {
     wait: ReplicaWait,
     change_vector: ChangeVector,
-    links: Arc<ReplicationLinks>,
+    waiting: Waiting,
     /// The id of the database's topology, and the etag of the write.
     written: (DatabaseId, Etag),
     closing: Closing,
     clock: Arc<dyn Clock>,
     /// On the monotonic clock.
     began: Duration,
+}
+
+/// A task that is woken when destinations have more, until this is dropped.
+struct Waiting {
+    links: Arc<ReplicationLinks>,
+    waker: Option<Waker>,
+}
+
+impl Waiting {
+    fn wake_when_advanced(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            self.forget();
+            self.waker = Some(waker.clone());
+        }
+        self.links.wake_when_advanced(waker);
+    }
+
+    fn forget(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            self.links.wake_no_more(&waker);
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.forget();
+    }
 }
 
 impl Engine {
@@ -60,7 +88,7 @@ impl Engine {
         PendingReplicas {
             wait: wait.clone(),
             change_vector: ChangeVector::single(entry),
-            links: Arc::clone(&self.replication),
+            waiting: Waiting { links: Arc::clone(&self.replication), waker: None },
             written: (database.record().topology_id, written.last_etag),
             closing: Closing::of(database),
             began: clock.monotonic(),
@@ -102,7 +130,7 @@ impl PendingReplicas {
     /// How many other members have the write.
     fn replicated(&self) -> u32 {
         let (database, etag) = self.written;
-        let members = self.links.members_with(database, etag);
+        let members = self.waiting.links.members_with(database, etag);
         u32::try_from(members.len()).unwrap_or(u32::MAX)
     }
 }
@@ -115,7 +143,7 @@ impl Future for PendingReplicas {
             return Poll::Ready(());
         }
         // First, so that nothing that happens meanwhile is missed.
-        self.links.wake_when_advanced(context.waker());
+        self.waiting.wake_when_advanced(context.waker());
         if self.wait.count <= self.replicated() {
             return Poll::Ready(());
         }

@@ -13,7 +13,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use database::{Database, DeletionsNeeded, TombstoneNeed};
+use database::{DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseName, DatabaseRecord, Etag, NodeTag};
 
@@ -222,16 +222,22 @@ impl ReplicationLinks {
         }
     }
 
+    /// Forgets a task that no longer waits. While no destination has more, nothing else would.
+    pub(crate) fn wake_no_more(&self, waker: &Waker) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|known| !known.will_wake(waker));
+    }
+
     /// Whether any database has links to other members of its group.
     pub(crate) fn has_members(&self) -> bool {
         !self.lock().members.is_empty()
     }
 
-    /// The other members of the database's group that have everything up to an etag.
+    /// The other members of the database's group that have everything up to an etag, or what has replaced it.
     pub(crate) fn members_with(&self, database: DatabaseId, etag: Etag) -> Vec<String> {
         let links = self.of_database(database).into_iter();
         let members = links.filter_map(|link| match &link.destination.key {
-            DestinationKey::Member(tag) if Some(etag) <= link.statistics().accepted => {
+            DestinationKey::Member(tag) if Some(etag) <= link.statistics().complete_until => {
                 Some(tag.clone())
             }
             DestinationKey::Member(_) | DestinationKey::Task(_) => None,
@@ -342,12 +348,6 @@ impl Engine {
             inner.seen_index = 0;
         }
         self.follow_replication();
-    }
-
-    /// The other members of a database's group that have acknowledged everything up to an etag of this node. Never blocks.
-    pub fn members_with(&self, database: &Database, etag: Etag) -> Vec<NodeTag> {
-        let tags = self.replication.members_with(database.record().topology_id, etag);
-        tags.iter().filter_map(|tag| tag.parse().ok()).collect()
     }
 
     /// What the links of a database have done, those of tasks and those to other members.

@@ -128,6 +128,35 @@ fn an_import_does_not_keep_the_rest_of_a_database_away() {
 }
 
 #[test]
+fn a_log_that_was_sent_up_to_a_write_says_nothing_of_the_write_once_it_has_moved() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("first", "{}")]);
+    world.settle();
+    let put_some = |world: &mut World, from| {
+        for number in from..from + 10 {
+            world.execute(0, vec![put(&format!("d/{number}"), "{}")]);
+        }
+    };
+    put_some(&mut world, 0);
+    world.execute(0, vec![put("a", r#"{"N":1}"#)]);
+    let written = documents::progress(&world.nodes[0].read()).unwrap().last_etag;
+    put_some(&mut world, 10);
+    world.step(0, 1);
+    world.execute(0, vec![put("a", r#"{"N":2}"#)]);
+    let sender = |world: &World| {
+        let sender = &world.nodes[0].senders[&1];
+        (sender.accepted().unwrap(), sender.complete_until().unwrap())
+    };
+    while sender(&world).0 < written {
+        world.step(0, 1);
+    }
+    assert!(documents::get(&world.nodes[1].read(), &id("a")).unwrap().is_none());
+    assert!(sender(&world).1 < written);
+    world.settle();
+    assert!(written < sender(&world).1);
+}
+
+#[test]
 fn notes_of_transactions_are_forgotten_once_fewer_than_two_of_their_changes_are_left() {
     let mut world = World::new(2, 1);
     world.execute(0, vec![put("a", "{}"), put("b", "{}")]);
