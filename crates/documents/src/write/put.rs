@@ -120,7 +120,11 @@ impl DocumentWriter<'_> {
         let change_vector = match (marks.change_vector, transaction) {
             (Some(given), _) => {
                 self.merge_change_vector(&given);
-                given
+                match &conflict {
+                    // Other nodes are to see that it replaces the versions in conflict.
+                    Some(taken) => given.join(&taken.change_vector),
+                    None => given,
+                }
             }
             (None, None) => self.next_version_over(etag, before.version.as_deref())?,
             (None, Some(transaction)) => {

@@ -1,8 +1,9 @@
 //! Conflicts that are kept: the same on all nodes, and resolved on all of them.
 
+use blittable::{ParseLimits, parse_document};
 use commands::{Command, CommandResult};
-use documents::{ConflictResolution, DocumentError, ExpectedVersion};
-use model::DocumentFlags;
+use documents::{ConflictResolution, DocumentError, ExpectedVersion, Import, ImportedVersion};
+use model::{DatabaseId, DocumentFlags};
 use platform::simulated::Random;
 
 use crate::world::{Content, World, content_of, delete, id, increment, put, put_attachment};
@@ -59,6 +60,26 @@ fn a_deletion_that_expects_a_version_does_not_delete_a_document_in_conflict() {
         assert!(world.try_execute(0, vec![deleted]).is_err());
     }
     assert_eq!(world.agreed().conflicts.len(), 1);
+}
+
+#[test]
+fn what_is_imported_over_a_conflict_resolves_it_on_all_nodes() {
+    let mut world = in_conflict();
+    let imported = ImportedVersion {
+        id: id("a"),
+        change_vector: Some(format!("Z:5-{}", DatabaseId([9; 16])).parse().unwrap()),
+        last_modified_ticks: None,
+        flags: DocumentFlags::NONE,
+        body: parse_document(br#"{"N":5}"#, &ParseLimits::default()).unwrap(),
+        attachments: Vec::new(),
+        contents: Vec::new(),
+        is_revised: false,
+    };
+    world.execute(0, vec![Command::Import(Box::new(Import::Document(imported)))]);
+    world.settle();
+    let agreed = world.agreed();
+    assert!(agreed.conflicts.is_empty(), "{:?}", agreed.conflicts);
+    assert_eq!(agreed.documents["a"].json.as_deref(), Some(r#"{"N":5}"#));
 }
 
 /// The revisions of a document: whether each was lost or won a conflict, and its JSON.
