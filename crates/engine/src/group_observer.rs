@@ -195,7 +195,8 @@ impl Engine {
             documents::progress(&database.read()).ok().map(|progress| progress.last_etag)
         })?;
         let has_caught_up = |node: &NodeTag| {
-            let before = self.observer.look(record.topology_id, *node, Look { last, ticks: now })?;
+            let before =
+                self.observer.look(record.topology_id, *node, Look { last, ticks: now })?;
             let link = links.get(node).filter(|link| link.state == LinkState::Active)?;
             Some(before.last <= link.accepted? && before.ticks <= link.answered_ticks?)
         };

@@ -372,11 +372,11 @@ impl DumpImport {
         self.rest()
     }
 
-    /// Tells what this server has no place for.
+    /// Reports what this server has no place for.
     fn left_over(&mut self, current: Current) {
         let count = self.progress.result().counts(current.part).skipped;
         let why = match current.section {
-            Section::Conflicts => "conflicts of replication are not stored here",
+            Section::Conflicts => "versions of documents in conflict are not imported",
             Section::LegacyTransformers => "result transformers no longer exist",
             Section::LegacyAttachments => "attachments belong to documents today",
             Section::LegacyDocumentDeletions | Section::LegacyAttachmentDeletions => {
