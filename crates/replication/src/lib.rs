@@ -31,5 +31,5 @@ pub use message::{
     Batch, ContentPiece, Greeting, LinkKind, Message, Refusal, RefusalKind, Reply, Welcome,
 };
 pub use outgoing_batch::{BatchLimits, ReadError};
-pub use receiver::{Answered, accepted, accepted_by, answer, not_now};
+pub use receiver::{Answered, Group, accepted, accepted_by, answer, not_now};
 pub use sender::{Advance, Outgoing, ReplyError, Sender};

@@ -1,7 +1,7 @@
 //! What is sent, and the answers to it.
 //!
 //! ```text
-//! greeting   group 16, may be absent; id 16, tag, name and address of the sender: 3 texts; kind of the link u8: 1 external, 2 internal;
+//! greeting   group 16, may be absent; version of its record u64; id 16, tag, name and address of the sender: 3 texts; kind of the link u8: 1 external, 2 internal;
 //!            last etag u64, change vector text, flag: whether it has lost changes
 //! batch      group 16, may be absent; id of the sender 16, its tag text, after u64, last etag u64, moment 32, may be absent; change vector of the
 //!            sender: text, may be absent; hashes of contents: count u32, 32 bytes each; items: count u32, see item_writer
@@ -49,6 +49,9 @@ pub enum LinkKind {
 pub struct Greeting {
     /// The group of databases that the sender takes the receiver for a member of; `None` for an external link.
     pub group: Option<DatabaseId>,
+    /// The version of the database's record, as the sender knows it: a receiver that has an older one may be about to remove
+    /// its files.
+    pub record: u64,
     /// The sender.
     pub source: Source,
     /// The name of its database.
@@ -203,6 +206,7 @@ impl Greeting {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut payload = Payload::default();
         put_group(&mut payload, self.group);
+        payload.number(self.record);
         payload.raw(&self.source.database_id.0);
         payload.text(self.source.node_tag.as_str());
         payload.text(&self.database);
@@ -268,6 +272,7 @@ impl Message {
 fn read_greeting(reader: &mut Reader<'_>) -> Result<Greeting, InvalidMessage> {
     Ok(Greeting {
         group: read_group(reader)?,
+        record: reader.number()?,
         source: read_source(reader)?,
         database: reader.text()?.to_owned(),
         url: reader.text()?.to_owned(),
@@ -477,6 +482,7 @@ mod tests {
     fn what_is_sent_is_read() {
         let greeting = Greeting {
             group: Some(DatabaseId([8; 16])),
+            record: 5,
             source: source(),
             database: "db".to_owned(),
             url: "http://a:1".to_owned(),

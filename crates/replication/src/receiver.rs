@@ -22,18 +22,27 @@ pub enum Answered {
     Stage(ContentPiece),
 }
 
+/// The group of databases that the receiver is a member of, as it knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its id.
+    pub id: DatabaseId,
+    /// The version of the database's record.
+    pub record: u64,
+}
+
 /// Decides about a message to a database of this group. `staged` says whether a content has arrived that no attachment has yet.
 ///
 /// # Errors
 /// The database cannot be read.
 pub fn answer(
     tx: &impl Transaction,
-    group: DatabaseId,
+    group: Group,
     message: Message,
     staged: impl Fn(&ContentHash) -> bool,
 ) -> Result<Answered, DocumentError> {
     let of_group = message.group();
-    if of_group.is_some_and(|of_group| of_group != group) {
+    if of_group.is_some_and(|of_group| of_group != group.id) {
         return Ok(Answered::Reply(Reply::Refused(Refusal {
             kind: RefusalKind::Never,
             reason: "The sender is of another database of this name, which was deleted".to_owned(),
@@ -54,6 +63,10 @@ pub fn answer(
         })));
     }
     match message {
+        Message::Greeting(greeting) if of_group.is_some() && group.record < greeting.record => {
+            let reason = "The node has not seen the newest change of the database's record yet";
+            Ok(Answered::Reply(not_now(reason.to_owned())))
+        }
         Message::Greeting(greeting) => welcome(tx, &greeting).map(Answered::Reply),
         Message::Content(piece) => Ok(Answered::Stage(piece)),
         Message::Batch(batch) => answer_batch(tx, batch, staged),

@@ -26,6 +26,8 @@ pub struct Sender {
     kind: LinkKind,
     /// The group of databases whose members sender and receiver are; `None` for an external link.
     group: Option<DatabaseId>,
+    /// The version of the database's record.
+    record: u64,
     /// The name of the database and the address of the server, for the receiver's operators.
     names: (String, String),
     /// Its answer to the greeting, if the link is established.
@@ -115,6 +117,7 @@ impl Sender {
         Sender {
             kind,
             group: (kind == LinkKind::Internal).then_some(group),
+            record: 0,
             names: (database, url),
             receiver: None,
             announced: None,
@@ -149,6 +152,11 @@ impl Sender {
         self.receiver.as_mut().and_then(|receiver| receiver.point.take())
     }
 
+    /// Notes the version of the database's record.
+    pub fn note_record(&mut self, version: u64) {
+        self.record = version;
+    }
+
     /// Notes that the sender's files have lost changes which the receiver has: it says so from now on, and sends nothing.
     pub fn note_lost(&mut self) {
         self.lost();
@@ -177,6 +185,7 @@ impl Sender {
             let progress = documents::progress(tx)?;
             let greeting = Greeting {
                 group: self.group,
+                record: self.record,
                 source,
                 database: self.names.0.clone(),
                 url: self.names.1.clone(),

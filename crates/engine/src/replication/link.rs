@@ -340,6 +340,7 @@ impl Link {
             up_to,
         };
         let mut share = work.share(ALLOWED_BYTES);
+        self.sender.note_record(database.record().etag);
         let history = database.environment();
         let point = history.point_of(&tx).map_err(|error| error.to_string())?;
         if let Some(known) = self.sender.take_point()

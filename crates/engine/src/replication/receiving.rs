@@ -9,7 +9,7 @@ use commands::{Batch, Command, CommandResult};
 use database::DatabaseLease;
 use model::{DatabaseId, DatabaseRecord, Etag, NodeTag};
 use replication::{
-    Answered, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer, not_now,
+    Answered, Group, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer, not_now,
 };
 
 use super::statistics::{LinkRun, LinkState, LinkStatistics};
@@ -133,7 +133,9 @@ impl Engine {
         }
         let clock = self.clock();
         let (began, began_ticks) = (clock.monotonic(), clock.now().ticks());
-        let topology = database.record().topology_id;
+        let record = database.record();
+        let topology = record.topology_id;
+        let group = Group { id: topology, record: record.etag };
         let greets = match &message {
             Message::Greeting(greeting) => Some(greeting.source.database_id),
             Message::Batch(_) | Message::Content(_) => None,
@@ -153,9 +155,8 @@ impl Engine {
             self.replication.incoming.greeted(topology, link);
         }
         let staging = &self.replication.staging;
-        let answered = answer(&database.read(), topology, message, |hash| {
-            staging.is_complete(database, hash)
-        })?;
+        let answered =
+            answer(&database.read(), group, message, |hash| staging.is_complete(database, hash))?;
         let batch = match answered {
             Answered::Reply(reply) => {
                 if let Some(source) = greets {

@@ -48,6 +48,18 @@ fn a_sender_learns_what_moment_of_its_files_a_receiver_has() {
     assert_eq!(refusal(send(&mut world, &mut next)), RefusalKind::Lost);
 }
 
+/// Its files may be those of a database that was taken from it.
+#[test]
+fn a_receiver_that_has_not_seen_the_newest_record_takes_nothing() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("a", "{}")]);
+    let mut sender = sender(LinkKind::Internal, GROUP);
+    sender.note_record(2);
+    assert_eq!(refusal(send(&mut world, &mut sender)), RefusalKind::NotNow);
+    sender.note_record(1);
+    assert_eq!(send(&mut world, &mut sender).unwrap(), Ok(Advance::Welcomed));
+}
+
 #[test]
 fn an_older_copy_is_refused_as_such() {
     let mut world = World::new(2, 1);

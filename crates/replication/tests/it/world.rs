@@ -19,7 +19,8 @@ use platform::{
     simulated::{Simulation, Survival},
 };
 use replication::{
-    Advance, Answered, BatchLimits, LinkKind, Message, Outgoing, Reply, Sender, accepted, answer,
+    Advance, Answered, BatchLimits, Group, LinkKind, Message, Outgoing, Reply, Sender, accepted,
+    answer,
 };
 use storage::{Environment, EnvironmentOptions, MemoryBudget, ReadTransaction};
 use timeseries::{Entries, Entry};
@@ -136,7 +137,8 @@ impl World {
         let message = Message::read(bytes).unwrap();
         let node = &self.nodes[to];
         let staged = |hash: &ContentHash| node.staged.contains_key(hash);
-        let answered = answer(&node.read(), GROUP, message, staged).unwrap();
+        let answered =
+            answer(&node.read(), Group { id: GROUP, record: 1 }, message, staged).unwrap();
         match answered {
             Answered::Reply(reply) => reply,
             Answered::Store(mut batch, contents) => {

@@ -19,7 +19,9 @@ use documents::{
 use model::{DatabaseId, DocumentId, Etag, IdSeparator};
 use platform::{Platform, Timestamp, simulated::Random};
 use query::LogQuery;
-use replication::{Answered, BatchLimits, LinkKind, Message, Reply, Sender, accepted, answer};
+use replication::{
+    Answered, BatchLimits, Group, LinkKind, Message, Reply, Sender, accepted, answer,
+};
 use script::ScriptPool;
 use serde_json::Value;
 use storage::{CountedOutput, Environment, EnvironmentOptions, MemoryBudget, WorkingMemory};
@@ -153,8 +155,13 @@ impl Stage {
         };
         let Some(outgoing) = outgoing else { return false };
         let message = Message::read(&outgoing.bytes).unwrap();
-        let answered =
-            answer(&self.nodes[&to].environment.read(), GROUP, message, |_| false).unwrap();
+        let answered = answer(
+            &self.nodes[&to].environment.read(),
+            Group { id: GROUP, record: 1 },
+            message,
+            |_| false,
+        )
+        .unwrap();
         let reply: Reply = match answered {
             Answered::Reply(reply) => reply,
             Answered::Store(batch, _) => {
