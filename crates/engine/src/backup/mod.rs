@@ -12,8 +12,10 @@
 //! | `chain` | how the files of a backup follow each other |
 //! | `claimed_names` | names that runs are using |
 //! | `run` | runs one backup, on a thread of its own |
+//! | `snapshot` | files with the pages of a database, and what else belongs to it |
 //! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
+//! | `server_wide` | scheduled backups of all databases |
 //! | `schedule` | when one is due |
 //! | `status` | how its runs went |
 //! | `retention` | removing old backups |
@@ -35,6 +37,8 @@ mod restore_points;
 mod retention;
 mod run;
 mod schedule;
+mod server_wide;
+mod snapshot;
 mod status;
 mod tasks;
 mod writer;
@@ -44,5 +48,6 @@ pub use error::BackupError;
 pub(crate) use place::backup_disk;
 pub(crate) use restore::LOCKED_REASON;
 pub use schedule::NextBackup;
+pub use server_wide::{ChangedServerWideBackup, ServerWideBackupTask};
 pub(crate) use tasks::{BackupSchedule, tombstone_needs};
 pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};
