@@ -243,7 +243,7 @@ mod tests {
         payload.text("ab");
         payload.flag(true);
         let message = payload.into_message(2);
-        let golden = b"CRVR\x01\x02\0\0\x07\0\0\0";
+        let golden = b"CRVR\x02\x02\0\0\x07\0\0\0";
         assert_eq!(message[..12], *golden);
         assert_eq!(message[12..20], xxh3_64(b"\x02\0\0\0ab\x01").to_le_bytes());
         assert_eq!(message[20..], *b"\x02\0\0\0ab\x01");

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     cluster_documents::ClusterDocument,
+    conflicts::conflicts_of,
     error::DocumentError,
     listed::{LISTING_FLAGS, listed},
     metadata, read,
@@ -84,8 +85,11 @@ impl DocumentWriter<'_> {
     ) -> Result<bool, DocumentError> {
         let Some(replaces) = &change.replaces else { return Ok(false) };
         let Some(stored) = self.stored_version(&change.id)? else { return Ok(false) };
-        let is_in_conflict = stored.flags.contains(DocumentFlags::CONFLICTED);
-        if is_in_conflict || !stored.change_vector.has_writes_beyond(replaces) {
+        if !stored.change_vector.has_writes_beyond(replaces) {
+            return Ok(false);
+        }
+        // All versions in conflict are replaced by what is put. A deletion among them is also the tombstone of the document.
+        if self.has_conflicts && !conflicts_of(self.transaction(), &change.id)?.is_empty() {
             return Ok(false);
         }
         let collection = match &change.body {

@@ -3,9 +3,10 @@
 use blittable::{ParseLimits, parse_document};
 use commands::{Command, CommandResult};
 use documents::{ConflictResolution, DocumentError, ExpectedVersion, Import, ImportedVersion};
-use model::{DatabaseId, DocumentFlags};
+use model::{ChangeVector, DatabaseId, DocumentFlags};
 use platform::simulated::Random;
 
+use crate::documents::transaction;
 use crate::world::{Content, World, content_of, delete, id, increment, put, put_attachment};
 
 const SEEDS: u64 = 60;
@@ -60,6 +61,25 @@ fn a_deletion_that_expects_a_version_does_not_delete_a_document_in_conflict() {
         assert!(world.try_execute(0, vec![deleted]).is_err());
     }
     assert_eq!(world.agreed().conflicts.len(), 1);
+}
+
+#[test]
+fn a_transaction_over_a_conflict_with_a_deletion_leaves_nothing_of_it() {
+    let mut world = keeping(2, 1);
+    world.execute(0, vec![put("a", r#"{"N":0}"#)]);
+    world.settle();
+    world.execute(0, vec![delete("a")]);
+    world.execute(1, vec![put("a", r#"{"N":1}"#)]);
+    world.send(1, 0);
+    assert_eq!(content_of(&world.nodes[0].read()).unwrap().conflicts.len(), 1);
+    let mut command = transaction(&world, 1, Some(r#"{"N":2}"#));
+    if let Command::ClusterDocuments(documents) = &mut command {
+        documents.changes[0].replaces = Some(ChangeVector::empty());
+    }
+    world.execute(0, vec![command]);
+    let content = content_of(&world.nodes[0].read()).unwrap();
+    assert!(content.conflicts.is_empty(), "{:?}", content.conflicts);
+    assert_eq!(content.documents["a"].json.as_deref(), Some(r#"{"N":2}"#));
 }
 
 #[test]

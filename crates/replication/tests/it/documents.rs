@@ -180,7 +180,7 @@ fn notes_of_transactions_are_forgotten_once_fewer_than_two_of_their_changes_are_
 }
 
 /// A cluster-wide transaction that writes or deletes the document `a`.
-fn transaction(world: &World, number: u64, json: Option<&str>) -> Command {
+pub(crate) fn transaction(world: &World, number: u64, json: Option<&str>) -> Command {
     let group = DatabaseId([9; 16]);
     let change = ClusterDocument {
         id: id("a"),
