@@ -118,8 +118,8 @@ mod unknown_directories;
 pub use crate::{
     api_keys::API_KEYS_MAX,
     backup::{
-        BackupError, BackupTask, BackupTaskState, ChangedBackupTask, NextBackup, RunningBackup,
-        SequentialFile, verify_backup,
+        BackupError, BackupTask, BackupTaskState, ChangedBackupTask, ChangedServerWideBackup,
+        NextBackup, RunningBackup, SequentialFile, ServerWideBackupTask, verify_backup,
     },
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},

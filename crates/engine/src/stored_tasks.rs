@@ -1,12 +1,15 @@
 //! Puts the tasks of a record in order before it is stored, wherever it comes from: a client, a dump or a backup.
 //!
 //! Invariant of what is stored: names of properties are written as every reader expects them, each task has a number that
-//! no other task of the database has, and no two ETL tasks have the same name.
+//! no other task of the database has, and no two ETL tasks have the same name. Tasks that a database has because all have
+//! them are shown in its record and not stored there.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use wire::{ExternalReplication, PeriodicBackup, RavenEtl, RecordBody};
+use wire::{
+    ExternalReplication, PeriodicBackup, RavenEtl, RecordBody, is_name_of_server_wide_backup,
+};
 
 const NUMBER: &str = "TaskId";
 const NAME: &str = "Name";
@@ -23,7 +26,7 @@ const FOLLOWED: [(&str, WithNamesAsWritten); 3] = [
 /// See the module. Numbers that are missing or taken are replaced by new ones, from `number_min` on. Returns whether
 /// anything has changed.
 pub(crate) fn settle_tasks(body: &mut RecordBody, number_min: u64) -> bool {
-    let mut has_changed = false;
+    let mut has_changed = leave_out_server_wide(body);
     let mut numbers = HashSet::new();
     let known = FOLLOWED.iter().flat_map(|(list, with_names)| {
         let tasks = body.list(list).iter().filter_map(Value::as_object);
@@ -48,6 +51,20 @@ pub(crate) fn settle_tasks(body: &mut RecordBody, number_min: u64) -> bool {
         }
     }
     rename_namesakes(body) || has_changed
+}
+
+/// A client that loads a record and sends it back sends tasks that are not the database's own.
+fn leave_out_server_wide(body: &mut RecordBody) -> bool {
+    let is_of_all = |task: &Value| {
+        let task = task.as_object().map(PeriodicBackup::with_names_as_written);
+        let name = task.as_ref().and_then(|task| task.get(NAME)).and_then(Value::as_str);
+        name.is_some_and(is_name_of_server_wide_backup)
+    };
+    if !body.backup_tasks().iter().any(is_of_all) {
+        return false;
+    }
+    body.backup_tasks_mut().retain(|task| !is_of_all(task));
+    true
 }
 
 /// Of ETL tasks with the same name, all but the first get another one: positions are kept under names.
@@ -84,7 +101,9 @@ mod tests {
             "RavenEtls": [
                 {"name": "low", "taskid": 7}, {"Name": "LOW"}, {"Name": "low (2)", "TaskId": 7}, {"Name": "x", "TaskId": 0}
             ],
-            "PeriodicBackups": [{"TaskId": 7, "Name": "b"}, {"TaskId": 8, "name": "b"}, 5],
+            "PeriodicBackups": [
+                {"TaskId": 7, "Name": "b"}, {"TaskId": 8, "name": "b"}, 5, {"TaskId": 9, "name": "Server Wide Backup, n"}
+            ],
             "SqlEtls": [{"name": "s"}]
         });
         let mut body = RecordBody::read(sent.to_string().as_bytes());

@@ -71,6 +71,8 @@ pub(crate) mod sections;
 pub(crate) mod security;
 pub(crate) mod server_info;
 pub(crate) mod server_load;
+pub(crate) mod server_wide_backups;
+pub(crate) mod server_wide_tasks;
 pub(crate) mod settings_views;
 pub(crate) mod smuggler;
 pub(crate) mod snapshots;

@@ -17,10 +17,10 @@ use crate::{
         indexes, io_metrics, log_download, logs, memory, metrics, migration, monitoring, multi_get,
         notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
         queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
-        security, server_info, server_load, settings_views, smuggler, snapshots, start_page,
-        statistics, storage_report, streams, studio, studio_configuration, studio_statistics,
-        studio_tasks, subscription_performance, subscription_workers, subscriptions, tail,
-        time_series, time_series_policies, tombstones,
+        security, server_info, server_load, server_wide_backups, server_wide_tasks, settings_views,
+        smuggler, snapshots, start_page, statistics, storage_report, streams, studio,
+        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
+        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -159,6 +159,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/restore/database"                 Operator      Whole    Waiting(backups::restore);
     "GET"    "/periodic-backup"                        ValidUser     Ignored  Inline(backups::task);
     "GET"    "/periodic-backup/status"                 ValidUser     Ignored  Inline(backups::status);
+    "GET"    "/admin/configuration/server-wide"        Operator      Ignored  Inline(backups::limits);
+    "PUT"    "/admin/configuration/server-wide/backup" ClusterAdmin  Whole    Waiting(server_wide_backups::put);
+    "GET"    "/admin/configuration/server-wide/backup" ClusterAdmin  Ignored  Inline(server_wide_backups::list);
+    "DELETE" "/admin/configuration/server-wide/backup" ClusterAdmin  Ignored  Waiting(server_wide_backups::delete);
+    "GET"    "/admin/configuration/server-wide/tasks"  ClusterAdmin  Ignored  Inline(server_wide_tasks::definitions);
+    "POST"   "/admin/configuration/server-wide/state"  ClusterAdmin  Ignored  Waiting(server_wide_tasks::set_state);
+    "DELETE" "/admin/configuration/server-wide/task"   ClusterAdmin  Ignored  Waiting(server_wide_tasks::delete);
+    "GET"    "/admin/server-wide/tasks"                ClusterAdmin  Ignored  Inline(server_wide_tasks::list);
     "POST"   "/databases/*/admin/backup"               DatabaseAdmin Whole    Waiting(backups::back_up_once);
     "POST"   "/databases/*/admin/backup/database"      DatabaseAdmin Ignored  Waiting(backups::run_task);
     "POST"   "/databases/*/admin/periodic-backup"      DatabaseAdmin Whole    Waiting(backups::put_task);

@@ -2,6 +2,7 @@
 //!
 //! A record is the JSON that a client sent. `engine` changes it.
 
+use engine::BackupTask;
 use model::{DatabaseRecord, NodeTag, date};
 use serde_json::{Map, Value};
 use wire::{
@@ -11,14 +12,26 @@ use wire::{
 
 use crate::server_state::ServerState;
 
-/// The whole record as the protocol shows it.
-pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
+/// The whole record as the protocol shows it, with the tasks that the database has because all have them.
+pub(crate) fn record_json(state: &ServerState, record: &DatabaseRecord) -> Value {
     let mut stored = body_of(record);
+    add_server_wide(&mut stored, state.engine.backup_tasks(record));
     if let Some(configuration) = ClientConfiguration::of_record(record) {
         stored.insert(SectionKind::Client.property().to_owned(), configuration.json);
     }
     let name = record.name.as_str();
     database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
+}
+
+fn add_server_wide(stored: &mut Map<String, Value>, tasks: Vec<BackupTask>) {
+    let mut of_all = tasks.into_iter().filter(|task| task.is_server_wide).peekable();
+    if of_all.peek().is_none() {
+        return;
+    }
+    let list = stored.entry(RecordBody::BACKUP_TASKS).or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(list) = list.as_array_mut() {
+        list.extend(of_all.map(|task| Value::Object(task.stored)));
+    }
 }
 
 /// What the server knows about the nodes of a database.

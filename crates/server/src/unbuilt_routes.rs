@@ -74,9 +74,6 @@ const FEATURES: &[Feature] = &[
     ]),
     ("Backup and restore", &[
         "POST /admin/backup-task/delay",
-        "DELETE /admin/configuration/server-wide/backup",
-        "GET /admin/configuration/server-wide/backup",
-        "PUT /admin/configuration/server-wide/backup",
         "GET /admin/debug/periodic-backup/timers",
         "GET /admin/server-wide/backup-data-directory",
         "GET /databases/*/admin/backup-data-directory",
@@ -301,13 +298,6 @@ const FEATURES: &[Feature] = &[
         "GET /databases/*/tasks/pull-replication/hub",
         "DELETE /databases/*/tcp",
         "GET /databases/*/tcp",
-    ]),
-    ("Server-wide tasks", &[
-        "GET /admin/configuration/server-wide",
-        "POST /admin/configuration/server-wide/state",
-        "DELETE /admin/configuration/server-wide/task",
-        "GET /admin/configuration/server-wide/tasks",
-        "GET /admin/server-wide/tasks",
     ]),
     ("Setup wizard", &[
         "POST /admin/license/eula/accept",

@@ -20,7 +20,7 @@
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`SmugglerOptions`], [`CsvImportOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
 //! | [`MigrationConfiguration`] | from where a database is migrated |
-//! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
+//! | [`BackupConfiguration`], [`PeriodicBackup`], [`ServerWideBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
 //! | [`ConnectionString`], [`RavenEtl`] | where tasks send documents, and which |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
@@ -65,6 +65,7 @@ mod recorded_indexes;
 mod retention_configuration;
 mod revisions_configuration;
 mod sent_properties;
+mod server_wide_backup;
 mod size_text;
 mod smuggler_options;
 mod spatial_options;
@@ -136,6 +137,7 @@ pub use crate::{
     revisions_configuration::{
         default_conflict_revisions, read_conflict_revisions, read_revisions_configuration,
     },
+    server_wide_backup::{ServerWideBackup, is_name_of_server_wide_backup},
     size_text::{SizeText, humane_size},
     smuggler_options::{SmugglerCompression, SmugglerKey, SmugglerOptions, SmugglerType},
     stored_section::{SectionKind, StoredSection, read_settings_section},

@@ -14,6 +14,7 @@
 //! | `run` | runs one backup, on a thread of its own |
 //! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
+//! | `server_wide` | scheduled backups of all databases |
 //! | `schedule` | when one is due |
 //! | `status` | how its runs went |
 //! | `retention` | removing old backups |
@@ -35,6 +36,7 @@ mod restore_points;
 mod retention;
 mod run;
 mod schedule;
+mod server_wide;
 mod status;
 mod tasks;
 mod writer;
@@ -44,5 +46,6 @@ pub use error::BackupError;
 pub(crate) use place::backup_disk;
 pub(crate) use restore::LOCKED_REASON;
 pub use schedule::NextBackup;
+pub use server_wide::{ChangedServerWideBackup, ServerWideBackupTask};
 pub(crate) use tasks::{BackupSchedule, tombstone_needs};
 pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};

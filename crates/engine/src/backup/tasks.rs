@@ -14,13 +14,17 @@ use database::{DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseRecord, Etag, date};
 use serde_json::{Map, Value, json};
-use wire::{BackupEncryption, BackupType, PeriodicBackup, RecordBody};
+use wire::{
+    BackupEncryption, BackupType, PeriodicBackup, RecordBody, ServerWideBackup,
+    is_name_of_server_wide_backup,
+};
 
 use super::{
     claimed_names::ClaimedNames,
     keys::key_of_text,
-    run::{BackupRun, check_form},
+    run::BackupRun,
     schedule::{self, Failures, NextBackup},
+    server_wide::{ServerWideChanges, all_tasks, definitions, version_of},
     status::{self, BackupStatus, EndedRun},
 };
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
@@ -39,6 +43,8 @@ pub struct BackupTask {
     pub stored: Map<String, Value>,
     /// When it was defined, in ticks of UTC.
     pub created_ticks: i64,
+    /// Whether the database has it because all have it: it is not in its record.
+    pub is_server_wide: bool,
 }
 
 /// How a task stands.
@@ -79,6 +85,7 @@ pub(super) type TaskKey = (DatabaseId, u64);
 pub(crate) struct BackupSchedule {
     inner: Mutex<Inner>,
     pub(super) names: ClaimedNames,
+    pub(super) server_wide: ServerWideChanges,
 }
 
 #[derive(Default)]
@@ -86,8 +93,9 @@ struct Inner {
     running: HashMap<TaskKey, RunningBackup>,
     /// Runs that failed since the last that did not.
     failures: HashMap<TaskKey, Failures>,
-    /// The tasks of each record, by the version of the record.
+    /// The tasks of each record, by the version of the record; they are those of this version of the server-wide ones.
     known: HashMap<DatabaseId, (u64, Arc<Vec<BackupTask>>)>,
+    known_server_wide: Vec<(u64, u64)>,
     /// The folders in which leftovers were looked for, each for a database.
     folders: HashSet<(PathBuf, DatabaseId)>,
     /// The index of the shared state that `due` was made of.
@@ -119,16 +127,15 @@ impl BackupSchedule {
 }
 
 /// The tasks that a record defines.
-pub(crate) fn tasks_of(record: &DatabaseRecord) -> Vec<BackupTask> {
+pub(super) fn own_tasks(record: &DatabaseRecord) -> Vec<BackupTask> {
     let body = RecordBody::of_record(record);
     let stored = body.backup_tasks().iter().filter_map(Value::as_object);
     stored.map(|stored| task_of(stored, record.created_ticks)).collect()
 }
 
-fn task_of(stored: &Map<String, Value>, since: i64) -> BackupTask {
+pub(super) fn task_of(stored: &Map<String, Value>, since: i64) -> BackupTask {
     let stored = PeriodicBackup::with_names_as_written(stored);
     let followed = PeriodicBackup::read(&stored).and_then(|definition| {
-        check_form(&definition.configuration)?;
         schedule::check(&definition)?;
         Ok(definition)
     });
@@ -138,7 +145,7 @@ fn task_of(stored: &Map<String, Value>, since: i64) -> BackupTask {
     };
     let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
     let created_ticks = created.map_or(since, |date| date.utc_ticks());
-    BackupTask { definition, obstacle, stored, created_ticks }
+    BackupTask { definition, obstacle, stored, created_ticks, is_server_wide: false }
 }
 
 impl BackupTask {
@@ -192,7 +199,7 @@ fn incremental_tasks(
     backups: &BackupSchedule,
     record: &DatabaseRecord,
 ) -> Vec<(BackupTask, Position)> {
-    let tasks = tasks_of(record).into_iter().filter(|task| {
+    let tasks = all_tasks(record, &definitions(cluster)).into_iter().filter(|task| {
         let definition = &task.definition;
         let is_followed = task.obstacle.is_none() && !definition.is_disabled;
         is_followed && definition.incremental_frequency.is_some()
@@ -213,11 +220,6 @@ fn incremental_tasks(
 
 /// Definitions.
 impl Engine {
-    /// The scheduled backups of a database.
-    pub fn backup_tasks(&self, record: &DatabaseRecord) -> Vec<BackupTask> {
-        tasks_of(record)
-    }
-
     /// How a scheduled backup stands.
     ///
     /// # Errors
@@ -260,6 +262,11 @@ impl Engine {
         sent: &Map<String, Value>,
     ) -> Result<ChangedBackupTask, EngineError> {
         let definition = PeriodicBackup::read(sent)?;
+        if let Some(name) = &definition.name
+            && is_name_of_server_wide_backup(name)
+        {
+            return Err(EngineError::Refused { message: reserved_name(name) });
+        }
         schedule::check(&definition)?;
         if !definition.is_disabled {
             self.check_enabled(&definition)?;
@@ -267,6 +274,7 @@ impl Engine {
         let now = date::format(self.platform.clock.now().ticks());
         // Numbers of tasks are indexes of changes, as those of subscriptions are.
         let index = self.cluster_state().last_index()? + 1;
+        let server_wide = self.server_wide_backups().iter().map(|task| task.id + 1).max();
         let mut id = definition.id;
         let written = self.decide_record_body(database, |record, body| {
             let tasks = body.backup_tasks_mut();
@@ -276,10 +284,10 @@ impl Engine {
             match (definition.id, place) {
                 (0, _) => {
                     let last = tasks.iter().filter_map(number).max().unwrap_or(0);
-                    id = index.max(last + 1).max(record.etag + 1);
+                    id = index.max(last + 1).max(record.etag + 1).max(server_wide.unwrap_or(0));
                 }
                 (_, Some(_)) => {}
-                (missing, None) => return Err(missing_task(missing)),
+                (missing, None) => return Err(self.no_own_task(record, missing)),
             }
             stored.insert("TaskId".to_owned(), json!(id));
             stored.entry("Name").or_insert(Value::Null);
@@ -309,10 +317,10 @@ impl Engine {
         id: u64,
         is_disabled: bool,
     ) -> Result<ChangedBackupTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        let written = self.decide_record_body(database, |record, body| {
             let mut tasks = body.backup_tasks_mut().iter_mut().filter_map(Value::as_object_mut);
             let task = tasks.find(|task| PeriodicBackup::id_of(task) == id);
-            let task = task.ok_or_else(|| missing_task(id))?;
+            let task = task.ok_or_else(|| self.no_own_task(record, id))?;
             *task = PeriodicBackup::with_names_as_written(task);
             if !is_disabled {
                 self.check_enabled(&PeriodicBackup::read(task)?)?;
@@ -332,14 +340,14 @@ impl Engine {
         database: &str,
         id: u64,
     ) -> Result<ChangedBackupTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        let written = self.decide_record_body(database, |record, body| {
             let tasks = body.backup_tasks_mut();
             let before = tasks.len();
             let is_it = |task: &Map<String, Value>| PeriodicBackup::id_of(task) == id;
             tasks.retain(|task| !task.as_object().is_some_and(is_it));
             match tasks.len() < before {
                 true => Ok(Decision::Replace),
-                false => Err(missing_task(id)),
+                false => Err(self.no_own_task(record, id)),
             }
         })?;
         if let Some(record) = self.catalog.record(database) {
@@ -376,9 +384,17 @@ impl Engine {
         tasks.collect()
     }
 
-    fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
+    /// Why a task of a database cannot be changed that its record does not have.
+    fn no_own_task(&self, record: &DatabaseRecord, id: u64) -> EngineError {
+        let mut tasks = self.backup_tasks(record).into_iter();
+        match tasks.find(|task| task.definition.id == id && task.is_server_wide) {
+            Some(task) => EngineError::Refused { message: server_wide_task(id, task) },
+            None => missing_task(id),
+        }
+    }
+
+    pub(super) fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
         let configuration = &definition.configuration;
-        check_form(configuration)?;
         if let BackupEncryption::Key(text) = &configuration.encryption {
             key_of_text(text)?;
         }
@@ -391,13 +407,14 @@ impl Engine {
 
     /// Removes statuses of databases and tasks that no longer exist.
     pub(crate) fn remove_orphaned_backup_statuses(&self) {
+        let server_wide = self.server_wide_backups();
         let present: HashMap<DatabaseId, Vec<u64>> = self
             .catalog
             .records()
             .iter()
             .map(|record| {
-                let ids = tasks_of(record).iter().map(|task| task.definition.id).collect();
-                (record.topology_id, ids)
+                let tasks = all_tasks(record, &server_wide);
+                (record.topology_id, tasks.iter().map(|task| task.definition.id).collect())
             })
             .collect();
         let old = status::databases(&self.cluster).unwrap_or_default();
@@ -422,6 +439,21 @@ fn missing_task(id: u64) -> EngineError {
     EngineError::Refused { message: format!("Periodic backup task ID: {id} doesn't exist") }
 }
 
+fn server_wide_task(id: u64, task: BackupTask) -> String {
+    let name = task.definition.name.unwrap_or_default();
+    format!(
+        "Can't change or delete task id: {id}, name: '{name}', because it is a server-wide backup task. Please use a \
+         dedicated operation."
+    )
+}
+
+fn reserved_name(name: &str) -> String {
+    let prefix = ServerWideBackup::NAME_PREFIX;
+    format!(
+        "Can't create task: '{name}'. A regular (non server-wide) backup task name can't start with prefix '{prefix}'"
+    )
+}
+
 /// Runs.
 impl Engine {
     /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in
@@ -440,7 +472,7 @@ impl Engine {
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
         let record = database.record();
-        let task = tasks_of(&record).into_iter().find(|task| task.definition.id == id);
+        let task = self.backup_tasks(&record).into_iter().find(|task| task.definition.id == id);
         let task = task.ok_or_else(|| missing_task(id))?;
         if let Some(message) = task.obstacle {
             return Err(EngineError::Refused { message });
@@ -535,7 +567,8 @@ impl Engine {
             }
         };
         let record = database.record();
-        let found = tasks_of(&record).into_iter().find(|found| found.definition.id == task);
+        let mut tasks = self.backup_tasks(&record).into_iter();
+        let found = tasks.find(|found| found.definition.id == task);
         let Some(found) = found else { return Ok(()) };
         let state = self.backup_task_state(&record, &found)?;
         let is_full = state.next.is_none_or(|next| next.is_full);
@@ -568,12 +601,18 @@ impl Engine {
 
     fn all_due(&self, inner: &mut Inner, now: i64) -> Vec<(i64, TaskKey, String)> {
         let (records, mut due) = (self.catalog.records(), Vec::new());
+        let server_wide = self.server_wide_backups();
+        let version = version_of(&server_wide);
+        if inner.known_server_wide != version {
+            inner.known.clear();
+            inner.known_server_wide = version;
+        }
         let mut known = HashMap::with_capacity(inner.known.len());
         for record in records {
             let id = record.topology_id;
             let tasks = match inner.known.remove(&id) {
                 Some((etag, tasks)) if etag == record.etag => tasks,
-                _ => Arc::new(tasks_of(&record)),
+                _ => Arc::new(all_tasks(&record, &server_wide)),
             };
             if !tasks.is_empty() {
                 let statuses = status::of_database(&self.cluster, id).unwrap_or_default();

@@ -144,13 +144,19 @@ pub(crate) fn status(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Status": state.status})))
 }
 
-/// `GET /databases/*/admin/periodic-backup/config`: what scheduled backups may do on this server.
+/// `GET /databases/*/admin/periodic-backup/config`, `GET /admin/configuration/server-wide`: what scheduled backups may
+/// do on this server.
 pub(crate) fn limits(call: &Call) -> Result<Answer, ApiError> {
     let root = call.state.engine.backup_root().display().to_string();
     let answer = json!({
         "LocalRootPath": root, "AllowedAwsRegions": null, "AllowedDestinations": ["Local"]
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// The words of the destinations of a backup.
+pub(crate) fn destinations_of(configuration: &BackupConfiguration) -> Vec<&'static str> {
+    configuration.folder.iter().map(|_| "Local").collect()
 }
 
 /// A scheduled backup among the ongoing tasks of its database.
@@ -180,8 +186,6 @@ pub(crate) fn task_json(
         Some(reason) => Some(json!(reason)),
         None => last("Error").map(|error| error["Exception"].clone()),
     };
-    let destinations: &[&str] =
-        if definition.configuration.folder.is_some() { &["Local"] } else { &[] };
     Ok(json!({
         "TaskId": definition.id,
         "TaskType": "Backup",
@@ -193,7 +197,7 @@ pub(crate) fn task_json(
         "PinToMentorNode": definition.is_pinned,
         "Error": error,
         "BackupType": definition.configuration.kind.word(),
-        "BackupDestinations": destinations,
+        "BackupDestinations": destinations_of(&definition.configuration),
         "LastFullBackup": last("LastFullBackup"),
         "LastIncrementalBackup": last("LastIncrementalBackup"),
         "OnGoingBackup": ongoing,

@@ -160,14 +160,14 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     match call.state.engine.record(name) {
-        Some(record) => Ok(Answer::shape(StatusCode::OK, &record_json(&record))),
+        Some(record) => Ok(Answer::shape(StatusCode::OK, &record_json(&call.state, &record))),
         None => Ok(missing(StatusCode::NOT_FOUND, name)),
     }
 }
 
 /// `GET /databases/*/admin/record`.
 pub(crate) fn record(call: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
+    Ok(Answer::shape(StatusCode::OK, &record_json(&call.state, &call.database()?.record())))
 }
 
 /// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag`

@@ -78,6 +78,7 @@ mod revisions;
 mod sample_data;
 mod selected_rows;
 mod server_load;
+mod server_wide_backups;
 mod slow_clients;
 mod small_answers;
 mod smuggler;
