@@ -11,7 +11,7 @@
 //!                                     32..    change vector of the database, text
 //! ```
 //!
-//! All numbers are little-endian. `database` is written once; `progress` at the end of each batch.
+//! All numbers are little-endian. `database` is written once, and once more when a copy becomes another database; `progress` at the end of each batch.
 
 use model::{ChangeVector, DatabaseId, Etag, NodeTag};
 use storage::{Transaction, WriteTransaction};
@@ -65,6 +65,19 @@ pub fn initialize(
     tx.tree_mut(&meta())?.put(DATABASE, &identity_bytes(&wanted))?;
     write_progress(tx, &DatabaseProgress::default())?;
     Ok(wanted)
+}
+
+/// Makes a copy of a database another one. What it contains keeps its versions, and its log goes on.
+///
+/// # Errors
+/// Storage errors; the environment is not a database.
+pub fn renew_identity(
+    tx: &mut WriteTransaction,
+    wanted: DatabaseIdentity,
+) -> Result<(), DocumentError> {
+    database_identity(tx)?;
+    tx.tree_mut(&meta())?.put(DATABASE, &identity_bytes(&wanted))?;
+    Ok(())
 }
 
 /// The identity of the database.

@@ -111,6 +111,7 @@ pub use counters::{
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress, read_identity,
+    renew_identity,
 };
 pub use due::{DueAction, due};
 pub use error::{DocumentError, ErrorKind};

@@ -136,6 +136,11 @@ pub(crate) fn write_u128(bytes: &mut [u8], at: usize, value: u128) {
     bytes[at..at + 16].copy_from_slice(&value.to_le_bytes());
 }
 
+/// The transaction that wrote this version.
+pub(crate) fn page_transaction(page: &[u8]) -> u64 {
+    read_u64(page, TRANSACTION)
+}
+
 pub(crate) fn page_number(page: &[u8]) -> PageNumber {
     PageNumber(read_u64(page, 0))
 }

@@ -128,10 +128,13 @@ pub(crate) fn set_free(
 
 /// Whether a page below `next_page` is free according to its section's bitmap.
 pub(crate) fn is_free(pages: &impl Pages, page: PageNumber) -> Result<bool, StorageError> {
-    let number = bitmap_page(section_of(page));
+    Ok(is_free_on(bitmap(pages, bitmap_page(section_of(page)))?, page))
+}
+
+/// Whether a page is free according to the bitmap of its section.
+pub(crate) fn is_free_on(bitmap: &[u8], page: PageNumber) -> bool {
     let bit = (page.0 % SECTION_PAGES) as usize;
-    let bytes = bitmap(pages, number)?;
-    Ok(bytes[PAGE_HEADER_BYTES + bit / 8] & (1 << (bit % 8)) != 0)
+    bitmap[PAGE_HEADER_BYTES + bit / 8] & (1 << (bit % 8)) != 0
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use crate::{
 
 /// Incarnations kept; an environment no longer vouches for points of older ones.
 const INCARNATIONS_MAX: u64 = 100_000;
-const VALUE_BYTES: usize = 40;
+pub(crate) const VALUE_BYTES: usize = 40;
 
 /// A moment in the history of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,6 +29,8 @@ mod format;
 mod free_space;
 mod header;
 mod history;
+mod image;
+mod image_restore;
 mod invariant;
 mod io_statistics;
 mod journal;
@@ -78,6 +80,8 @@ pub use crate::{
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     history::{History, HistoryMismatch, HistoryPoint, IncarnationWitness},
+    image::{ImageEnd, ImagePages, ImageReader, ImageStep},
+    image_restore::ImageRestore,
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     journal::Recovery,
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},

@@ -167,7 +167,7 @@ fn existing_data_file(
         .map_err(|error| StorageError::io(path, "open", error))
 }
 
-fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
+pub(crate) fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     platform.entropy.fill(&mut bytes);
     bytes

@@ -134,12 +134,17 @@ impl View {
 
     /// Bytes of the page, or of the whole run that starts there; an encrypted one is not decrypted for that.
     pub(crate) fn bytes_of(&self, page: PageNumber) -> Result<usize, StorageError> {
-        let bytes = match (self.table.get(page), &self.plaintext) {
-            (Some(version), _) => version.bytes(),
-            (None, Some(_)) => self.data.sealed_page(page)?,
-            (None, None) => self.data.page(page)?,
-        };
-        Ok(bytes.len())
+        Ok(self.stored_bytes_of(page)?.len())
+    }
+
+    /// The page or run as it is stored: one of an encrypted environment is not decrypted, and only its number, its
+    /// transaction and its kind can be read.
+    pub(crate) fn stored_bytes_of(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        match (self.table.get(page), &self.plaintext) {
+            (Some(version), _) => Ok(version.bytes()),
+            (None, Some(_)) => self.data.sealed_page(page),
+            (None, None) => self.data.page(page),
+        }
     }
 
     /// The same, verified. The content of a run, which may be long, is not kept in memory for that.

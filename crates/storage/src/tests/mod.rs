@@ -6,6 +6,7 @@ mod encryption;
 mod faults;
 mod history;
 mod identity;
+mod images;
 mod model;
 mod offline;
 mod snapshots;
