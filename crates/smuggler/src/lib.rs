@@ -15,6 +15,7 @@
 //! | `compression` | how a dump is compressed |
 //! | `segment` | segments of time series |
 //! | `encryption` | encrypted dumps |
+//! | `snapshot` | the file of a snapshot backup |
 //! | `row_reader` | documents in files of CSV and of JSON lines that arrive in pieces |
 //! | `csv_reader`, `line_reader` | rows, and lines |
 //! | `csv_document` | the document of a row |
@@ -32,6 +33,7 @@ mod line_reader;
 mod row_reader;
 mod section;
 mod segment;
+mod snapshot;
 
 pub use compression::{DumpCompression, DumpEncoder, DumpText, GZIP_MAGIC, ZSTD_MAGIC};
 pub use csv_reader::CsvFormat;
@@ -47,3 +49,4 @@ pub use segment::{
     DamagedSegment, OFFSET_MS_MAX, SEGMENT_BYTES_MAX, SegmentEncoder, SegmentEntry, decode_segment,
     fitting_tag,
 };
+pub use snapshot::{PartReader, SnapshotEnd, SnapshotPart, SnapshotReader, SnapshotWriter};

@@ -10,9 +10,12 @@ use std::{
 };
 
 use platform::{Access, Disk, File};
-use smuggler::{DUMP_KEY_BYTES, DecryptedDump, DumpText};
+use smuggler::{DUMP_KEY_BYTES, DecryptedDump, DumpEncryptor, DumpText};
 
-use super::error::BackupError;
+use super::{
+    error::BackupError,
+    snapshot::{is_snapshot, verify_snapshot},
+};
 use crate::smuggler::{VerifiedDump, verify_dump};
 
 /// The ending of the name of a file that is not complete.
@@ -114,6 +117,45 @@ impl Drop for BackupFile<'_> {
     }
 }
 
+/// A file that is being written, and encrypted on the way if there is a key.
+pub(super) struct SealedFile<'d> {
+    file: BackupFile<'d>,
+    encryptor: Option<DumpEncryptor>,
+    ready: Vec<u8>,
+}
+
+impl<'d> SealedFile<'d> {
+    /// Begins to write a file; `begin` begins to encrypt it, and appends what that has to write first.
+    pub(super) fn begin(
+        file: BackupFile<'d>,
+        begin: impl FnOnce(&mut Vec<u8>) -> Option<DumpEncryptor>,
+    ) -> SealedFile<'d> {
+        let mut ready = Vec::new();
+        let encryptor = begin(&mut ready);
+        SealedFile { file, encryptor, ready }
+    }
+
+    /// Appends bytes.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+        match &mut self.encryptor {
+            Some(encryptor) => encryptor.write(bytes, &mut self.ready),
+            None => self.ready.extend_from_slice(bytes),
+        }
+        self.file.write(&self.ready)?;
+        self.ready.clear();
+        Ok(())
+    }
+
+    /// Ends the encryption; the file is still to be completed.
+    pub(super) fn end(mut self) -> Result<BackupFile<'d>, BackupError> {
+        if let Some(encryptor) = self.encryptor.take() {
+            encryptor.finish(&mut self.ready);
+        }
+        self.file.write(&self.ready)?;
+        Ok(self.file)
+    }
+}
+
 /// A file that is read from its begin to its end.
 pub struct SequentialFile {
     file: Arc<dyn File>,
@@ -153,6 +195,20 @@ impl Read for SequentialFile {
     }
 }
 
+/// What is in a file, decrypted with a key if there is one.
+///
+/// # Errors
+/// Those of reading; the key is not that of the file.
+pub(super) fn open_plain<'f>(
+    file: impl Read + 'f,
+    key: Option<&[u8; DUMP_KEY_BYTES]>,
+) -> io::Result<Box<dyn Read + 'f>> {
+    Ok(match key {
+        Some(key) => Box::new(DecryptedDump::open(file, key)?),
+        None => Box::new(file),
+    })
+}
+
 /// The text of a dump, decrypted with a key if there is one.
 ///
 /// # Errors
@@ -161,14 +217,12 @@ pub(super) fn open_text<'f>(
     file: impl Read + 'f,
     key: Option<&[u8; DUMP_KEY_BYTES]>,
 ) -> io::Result<Box<dyn Read + 'f>> {
-    Ok(match key {
-        Some(key) => Box::new(DumpText::open(DecryptedDump::open(file, key)?)?),
-        None => Box::new(DumpText::open(file)?),
-    })
+    Ok(Box::new(DumpText::open(open_plain(file, key)?)?))
 }
 
 /// Reads a dump or a backup through, and checks all that can be checked without a database: that it is complete, that
-/// each element is intact, and that contents of attachments have their hashes. An encrypted file needs its key.
+/// each element is intact, and that contents of attachments have their hashes; of a snapshot, that each of its pages is
+/// there and intact. An encrypted file needs its key.
 /// `goes_on` is asked now and then, with how many bytes of text were read.
 ///
 /// # Errors
@@ -180,6 +234,10 @@ pub fn verify_backup(
     goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<VerifiedDump, BackupError> {
     let failed = |error| BackupError::io(name, "read", error);
+    if is_snapshot(name) {
+        let plain = open_plain(file, key).map_err(failed)?;
+        return verify_snapshot(plain, name, goes_on);
+    }
     let mut text = open_text(file, key).map_err(failed)?;
     verify_dump(&mut *text, name, goes_on)
 }

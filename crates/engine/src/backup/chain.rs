@@ -22,8 +22,9 @@ use smuggler::{BACKUP_FILE, DumpEvent, DumpReader};
 use super::{
     backup_file::{SequentialFile, open_text},
     error::BackupError,
-    file_names::BackupFileName,
+    file_names::{BackupFileName, FileKind},
     restore_points::BackupFiles,
+    snapshot::{dump_of, open_snapshot},
 };
 
 /// Longer elements are refused.
@@ -57,7 +58,7 @@ pub(super) struct FileLink {
     pub(super) name: String,
     /// The file before it, with its name; `None` if this is a file of everything.
     pub(super) follows: Option<(FileId, String)>,
-    /// It has the change log up to here.
+    /// It has the change log up to here; a snapshot has more.
     pub(super) last_etag: Etag,
     /// It has the changes of compare exchange up to here.
     pub(super) last_index: u64,
@@ -156,6 +157,11 @@ fn link_of(
     let failed = |error| BackupError::io(&path, "read", error);
     let opened = SequentialFile::open(disk, &path).map_err(failed)?;
     let key = key.filter(|_| file.is_encrypted).map(|key| &*key.0);
+    if file.kind == FileKind::Snapshot {
+        let mut snapshot = open_snapshot(opened, key).map_err(failed)?;
+        let mut dump = dump_of(&mut snapshot).map_err(failed)?;
+        return FileLink::read(&mut dump, &name);
+    }
     let mut text = open_text(opened, key).map_err(failed)?;
     FileLink::read(&mut *text, &name)
 }

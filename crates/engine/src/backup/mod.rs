@@ -12,6 +12,7 @@
 //! | `chain` | how the files of a backup follow each other |
 //! | `claimed_names` | names that runs are using |
 //! | `run` | runs one backup, on a thread of its own |
+//! | `snapshot` | files with the pages of a database, and what else belongs to it |
 //! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
 //! | `server_wide` | scheduled backups of all databases |
@@ -37,6 +38,7 @@ mod retention;
 mod run;
 mod schedule;
 mod server_wide;
+mod snapshot;
 mod status;
 mod tasks;
 mod writer;

@@ -13,24 +13,25 @@ use database::{DatabaseLease, NewDatabase, Operation};
 use model::{DatabaseId, DatabaseLockMode, DatabaseName};
 use security::SecretKey;
 use serde_json::{Map, Value, json};
+use smuggler::DUMP_KEY_BYTES;
 use wire::{
-    BackupEncryption, ErrorKind, ProtocolError, RecordBody, RestoreConfiguration, SmugglerOptions,
-    SmugglerType, backup_result::RestoreResult, operation_state::OperationStatus,
-    smuggler_result::MessageLevel,
+    BackupEncryption, RecordBody, RestoreConfiguration, SmugglerOptions, SmugglerType,
+    backup_result::RestoreResult, operation_state::OperationStatus, smuggler_result::MessageLevel,
 };
 
 use super::{
-    backup_file::{SequentialFile, open_text},
+    backup_file::{SequentialFile, open_plain, open_text},
     chain::check_chain,
     error::BackupError,
     file_names::{BackupFileName, FileKind},
     keys::key_of_text,
     restore_points::{BackupFiles, files_in},
+    snapshot::{dump_of, open_snapshot},
 };
 use crate::{
     engine::Engine,
     error::EngineError,
-    operation_thread::ShowFailure,
+    operation_thread::{ShowFailure, check_wanted},
     smuggler::{DumpLoad, LoadSource, RecordUse, SmugglerProgress},
 };
 
@@ -157,7 +158,8 @@ impl Restore {
         let data_directory = restored?.environment().options().directory.display().to_string();
         let files = backup.files.len() as u64;
         let contents = progress.end();
-        Ok(RestoreResult { contents, is_snapshot: false, data_directory, files })
+        let is_snapshot = backup.begins_with_snapshot();
+        Ok(RestoreResult { contents, is_snapshot, data_directory, files })
     }
 
     /// The files that are restored.
@@ -193,10 +195,6 @@ impl Restore {
         let chosen = chosen.ok_or_else(|| {
             nothing(format!("No files to restore from the backup location, path: {folder}"))
         })?;
-        if let Some(file) = chosen.files.iter().find(|file| file.kind == FileKind::Snapshot) {
-            let message = format!("Snapshots such as '{file}' cannot be restored yet.");
-            return Err(ProtocolError::new(ErrorKind::NotSupported, message).into());
-        }
         let lacks_key = |file: &&BackupFileName| file.is_encrypted && self.key.is_none();
         if let Some(file) = chosen.files.iter().find(lacks_key) {
             return Err(nothing(format!("'{file}' is encrypted, and its key is missing")).into());
@@ -233,7 +231,15 @@ impl Restore {
         backup: &BackupFiles,
         progress: &mut SmugglerProgress,
     ) -> Result<DatabaseLease, EngineError> {
+        if let Some(first) = backup.files.first().filter(|_| backup.begins_with_snapshot()) {
+            progress.report(MessageLevel::Info, &format!("Unpacking '{first}'"));
+            self.unpack(backup, first)?;
+        }
         let database = self.engine.open_blocking(self.name.as_str())?;
+        if backup.begins_with_snapshot() {
+            let goes_on = || check_wanted(&self.operation, &database);
+            self.engine.delete_outputs(&database, &goes_on)?;
+        }
         let mut record = None;
         for (position, file) in backup.files.iter().enumerate() {
             let (number, count) = (position + 1, backup.files.len());
@@ -259,6 +265,26 @@ impl Restore {
         Ok(database)
     }
 
+    /// Makes the files of the database of a snapshot, while nobody can open it.
+    fn unpack(&self, backup: &BackupFiles, file: &BackupFileName) -> Result<(), EngineError> {
+        let (name, path) = (file.to_string(), backup.folder.join(file.to_string()));
+        let failed = |error| BackupError::io(&path, "read", error);
+        let opened = SequentialFile::open(&*self.engine.backup_disk, &path).map_err(failed)?;
+        let plain = open_plain(opened, self.key_of(file)).map_err(failed)?;
+        let goes_on = || match self.operation.should_stop() {
+            true => Err(EngineError::Stopped),
+            false => Ok(()),
+        };
+        let (engine, database) = (&self.engine, self.name.as_str());
+        engine.while_closed(database, LOCKED_REASON, || {
+            engine.unpack_snapshot(database, plain, &name, &goes_on)
+        })
+    }
+
+    fn key_of(&self, file: &BackupFileName) -> Option<&[u8; DUMP_KEY_BYTES]> {
+        self.key.as_ref().filter(|_| file.is_encrypted).map(|key| &*key.0)
+    }
+
     fn load(
         &self,
         database: &DatabaseLease,
@@ -271,12 +297,17 @@ impl Restore {
         let path = backup.folder.join(&name);
         let failed = |error| BackupError::io(&path, "read", error);
         let opened = SequentialFile::open(&*self.engine.backup_disk, &path).map_err(failed)?;
-        let key = self.key.as_ref().filter(|_| file.is_encrypted).map(|key| &*key.0);
-        let mut text = open_text(opened, key).map_err(failed)?;
+        let key = self.key_of(file);
         let options = self.options(is_last);
         let source =
             LoadSource { name: &name, options, keeps_record: true, replaces_counters: true };
         let (engine, operation) = (&self.engine, &*self.operation);
+        if file.kind == FileKind::Snapshot {
+            let mut snapshot = open_snapshot(opened, key).map_err(failed)?;
+            let mut dump = dump_of(&mut snapshot).map_err(failed)?;
+            return DumpLoad::load(engine, database, operation, source, progress, &mut dump);
+        }
+        let mut text = open_text(opened, key).map_err(failed)?;
         DumpLoad::load(engine, database, operation, source, progress, &mut *text)
     }
 

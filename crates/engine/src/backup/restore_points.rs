@@ -26,6 +26,13 @@ pub(super) struct BackupFiles {
     pub(super) files: Vec<BackupFileName>,
 }
 
+impl BackupFiles {
+    /// Whether the first file has the pages of a database.
+    pub(super) fn begins_with_snapshot(&self) -> bool {
+        self.files.first().is_some_and(|first| first.kind == FileKind::Snapshot)
+    }
+}
+
 /// What is in a folder, by the names of its files.
 #[derive(Default)]
 pub(super) struct FolderContents {

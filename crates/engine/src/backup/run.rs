@@ -12,8 +12,8 @@ use std::{
 use database::{DatabaseLease, Operation};
 use model::ticks::TICKS_PER_MILLISECOND;
 use wire::{
-    BackupConfiguration, BackupType, ErrorKind, ProtocolError, backup_result::BackupResult,
-    operation_state::OperationStatus, smuggler_result::MessageLevel,
+    BackupConfiguration, backup_result::BackupResult, operation_state::OperationStatus,
+    smuggler_result::MessageLevel,
 };
 
 use super::{
@@ -44,7 +44,6 @@ impl Engine {
         build: u64,
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
-        check_form(configuration)?;
         check_key(&database.record(), &configuration.encryption)?;
         self.backup_folder(configuration.destination()?)?;
         let id = database.operations().next_id();
@@ -61,17 +60,6 @@ impl Engine {
         };
         run.begin(show_failure)?;
         Ok(id)
-    }
-}
-
-/// Rejects what this server does not do.
-pub(super) fn check_form(configuration: &BackupConfiguration) -> Result<(), ProtocolError> {
-    match configuration.kind {
-        BackupType::Backup => Ok(()),
-        BackupType::Snapshot => {
-            let message = "Snapshots are not supported yet: use the 'BackupType' Backup.";
-            Err(ProtocolError::new(ErrorKind::NotSupported, message))
-        }
     }
 }
 
@@ -151,7 +139,6 @@ impl BackupRun {
     ) -> Result<WrittenBackup, EngineError> {
         progress.report(MessageLevel::Info, &format!("Started task: '{}'", self.name));
         let (engine, configuration) = (&*self.engine, &self.configuration);
-        check_form(configuration)?;
         let folder = engine.backup_folder(configuration.destination()?)?;
         let key = engine.backup_key(&self.database.record(), &configuration.encryption)?;
         create_folder(&*engine.backup_disk, &folder)?;
@@ -161,6 +148,7 @@ impl BackupRun {
             database: &self.database,
             operation,
             task: self.task.as_ref().map(|task| task.definition.id),
+            form: configuration.kind,
             is_full: self.is_full,
             folder: &folder,
             key: key.as_ref(),
@@ -212,7 +200,7 @@ impl BackupRun {
         let kept_for = self.task.as_ref()?.definition.kept_for?;
         let present = result.directory.as_deref()?;
         let is_full =
-            result.file.as_deref().and_then(BackupFileName::parse)?.kind == FileKind::Full;
+            result.file.as_deref().and_then(BackupFileName::parse)?.kind != FileKind::Incremental;
         let folder = self.configuration.folder.as_deref().filter(|_| is_full)?;
         let until = self.began_ticks.saturating_sub(kept_for.ticks);
         let (disk, record) = (&*self.engine.backup_disk, self.database.record());

@@ -10,11 +10,12 @@ use security::SecretKey;
 use smuggler::{DumpCompression, DumpEncoder};
 use storage::ReadTransaction;
 use wire::{
-    SmugglerOptions, SmugglerType, backup_result::BackupResult, smuggler_result::MessageLevel,
+    BackupType, SmugglerOptions, SmugglerType, backup_result::BackupResult,
+    smuggler_result::MessageLevel,
 };
 
 use super::{
-    backup_file::{BackupFile, SequentialFile, verify_backup},
+    backup_file::{BackupFile, SealedFile, SequentialFile, verify_backup},
     chain::{FileId, FileLink},
     claimed_names::ClaimedName,
     error::BackupError,
@@ -34,7 +35,7 @@ use crate::{
 };
 
 /// Text that is compressed at once.
-const PIECE_BYTES: usize = 64 << 10;
+pub(super) const PIECE_BYTES: usize = 64 << 10;
 
 /// What a file of a backup is made of, and where.
 pub(super) struct BackupWriter<'r> {
@@ -43,6 +44,8 @@ pub(super) struct BackupWriter<'r> {
     pub(super) operation: &'r Operation,
     /// The number of the task; `None` for a single backup.
     pub(super) task: Option<u64>,
+    /// What a backup of everything is.
+    pub(super) form: BackupType,
     /// Whether everything is to be backed up.
     pub(super) is_full: bool,
     /// Below which the folder of the backup is.
@@ -76,9 +79,12 @@ impl BackupWriter<'_> {
         let tx = self.database.read();
         let last_etag = documents::progress(&tx)?.last_etag;
         let before = self.before(&tx, forgotten_index, progress)?;
-        let kind = if before.is_some() { FileKind::Incremental } else { FileKind::Full };
-        let what = if before.is_some() { "an incremental" } else { "a full" };
-        progress.report(MessageLevel::Info, &format!("Started {what} backup"));
+        let (kind, what) = match (&before, self.form) {
+            (Some(_), _) => (FileKind::Incremental, "an incremental backup"),
+            (None, BackupType::Backup) => (FileKind::Full, "a full backup"),
+            (None, BackupType::Snapshot) => (FileKind::Snapshot, "a snapshot backup"),
+        };
+        progress.report(MessageLevel::Info, &format!("Started {what}"));
         if let Some(end) = &before
             && (end.last_etag, end.values_index, end.record_index)
                 == (last_etag, values_index, record.etag)
@@ -108,16 +114,27 @@ impl BackupWriter<'_> {
             }),
             now_ticks: self.engine.clock().now().ticks(),
         };
-        let written = self.write_and_verify(&tx, &sources, &folder, &end.file, progress);
-        drop(tx);
-        if let Err(error) = written {
-            // Only the folder of this run is empty.
-            drop(self.disk().remove_empty_dir(&folder));
-            return Err(error);
-        }
+        let written = match kind {
+            FileKind::Snapshot => {
+                drop(tx);
+                self.write_snapshot(&sources, &folder, &end.file, progress)
+            }
+            FileKind::Full | FileKind::Incremental => {
+                self.write_and_verify(&tx, &sources, &folder, &end.file, progress).map(|()| tx)
+            }
+        };
+        let end = match written.and_then(|tx| self.moved_to(end, &tx)) {
+            Ok(end) => end,
+            Err(error) => {
+                // Only the folder of this run is empty.
+                drop(self.disk().remove_empty_dir(&folder));
+                return Err(error);
+            }
+        };
         let directory = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (contents, file) = (progress.end(), Some(end.file.clone()));
-        let result = BackupResult { contents, is_snapshot: false, directory, file };
+        let is_snapshot = kind == FileKind::Snapshot;
+        let result = BackupResult { contents, is_snapshot, directory, file };
         Ok(WrittenBackup { result, written: WrittenRun { kind, end } })
     }
 
@@ -142,6 +159,17 @@ impl BackupWriter<'_> {
             change_vector: last.change_vector.to_string(),
             point: self.database.environment().point_of(tx)?,
             key: self.fingerprint(),
+        })
+    }
+
+    /// The same end, if the last file has this state.
+    fn moved_to(&self, end: ChainEnd, tx: &ReadTransaction) -> Result<ChainEnd, EngineError> {
+        let last = documents::progress(tx)?;
+        Ok(ChainEnd {
+            last_etag: last.last_etag,
+            change_vector: last.change_vector.to_string(),
+            point: self.database.environment().point_of(tx)?,
+            ..end
         })
     }
 
@@ -231,7 +259,7 @@ impl BackupWriter<'_> {
             ticks,
             database: self.database.record().name.as_str().to_owned(),
             node_tag: self.engine.node_tag().to_string(),
-            is_snapshot: false,
+            is_snapshot: self.form == BackupType::Snapshot,
         };
         loop {
             let text = name.to_string();
@@ -257,16 +285,10 @@ impl BackupWriter<'_> {
         name: &str,
         progress: &mut SmugglerProgress,
     ) -> Result<(), EngineError> {
-        let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let claimed = self.engine.backups.names.claim(format!("{folder_name}/{name}"));
-        let _claimed = claimed.ok_or_else(|| {
-            let message = format!("Another run is writing '{name}' in {}.", folder.display());
-            BackupError::PlaceRefused { message }
-        })?;
-        let mut file = BackupFile::create(self.disk(), folder.join(name))?;
-        let elements = self.encode(tx, sources, &mut file, progress)?;
+        let _claimed = self.claim_file(folder, name)?;
+        let (file, elements) = self.encode(tx, sources, folder, name, progress)?;
         let bytes = file.bytes();
-        let verified: VerifiedDump = file.complete(|file| self.verify(file, name, elements))?;
+        let verified = file.complete(|file| self.verify(file, name, elements))?;
         let (elements, contents) = (verified.elements(), verified.contents);
         let text = format!(
             "Wrote and verified '{name}': {bytes} bytes with {elements} elements, {contents} of them contents of \
@@ -274,6 +296,32 @@ impl BackupWriter<'_> {
         );
         progress.report(MessageLevel::Info, &text);
         Ok(())
+    }
+
+    /// Claims the name of a file, and creates it when that is done.
+    pub(super) fn claim_file(
+        &self,
+        folder: &Path,
+        name: &str,
+    ) -> Result<ClaimedName<'_>, EngineError> {
+        let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let claimed = self.engine.backups.names.claim(format!("{folder_name}/{name}"));
+        claimed.ok_or_else(|| {
+            let message = format!("Another run is writing '{name}' in {}.", folder.display());
+            BackupError::PlaceRefused { message }.into()
+        })
+    }
+
+    /// Begins to write a file, under the key if there is one.
+    pub(super) fn begin_file(
+        &self,
+        folder: &Path,
+        name: &str,
+    ) -> Result<SealedFile<'_>, EngineError> {
+        let file = BackupFile::create(self.disk(), folder.join(name))?;
+        Ok(SealedFile::begin(file, |ready| {
+            self.key.map(|key| self.engine.begin_encryption(key, ready))
+        }))
     }
 
     /// The name of a new file. Names give the order in which files are restored, so it is later than that of every
@@ -292,20 +340,20 @@ impl BackupWriter<'_> {
         Ok(BackupFileName { ticks: ticks.max(least), number: 0, kind, is_encrypted })
     }
 
-    /// Writes all sections; returns how many elements they have.
+    /// Writes all sections; returns the file, and how many elements they have.
     fn encode(
         &self,
         tx: &ReadTransaction,
         sources: &ExportSources,
-        file: &mut BackupFile<'_>,
+        folder: &Path,
+        name: &str,
         progress: &mut SmugglerProgress,
-    ) -> Result<u64, EngineError> {
+    ) -> Result<(BackupFile<'_>, u64), EngineError> {
+        let mut file = self.begin_file(folder, name)?;
         let options = options_of_backup();
         let failed = |error| BackupError::io(self.folder, "compress the backup in", error);
         let mut encoder = Some(DumpEncoder::new(DumpCompression::Zstd).map_err(failed)?);
         let (mut text, mut coded) = (Vec::with_capacity(2 * PIECE_BYTES), Vec::new());
-        let mut ready = Vec::new();
-        let mut encryptor = self.key.map(|key| self.engine.begin_encryption(key, &mut ready));
         let mut export =
             DumpExport::begin(self.engine, tx.clone(), sources, &options, &[], &mut text)?;
         loop {
@@ -321,23 +369,16 @@ impl BackupWriter<'_> {
             if !has_more && let Some(encoder) = encoder.take() {
                 encoder.finish(&mut coded).map_err(failed)?;
             }
-            match &mut encryptor {
-                Some(encryptor) => encryptor.write(&coded, &mut ready),
-                None => ready.append(&mut coded),
-            }
+            file.write(&coded)?;
             coded.clear();
-            if !has_more && let Some(encryptor) = encryptor.take() {
-                encryptor.finish(&mut ready);
-            }
-            file.write(&ready)?;
-            ready.clear();
             if !has_more {
-                return Ok(export.elements());
+                let elements = export.elements();
+                return Ok((file.end()?, elements));
             }
         }
     }
 
-    fn verify(
+    pub(super) fn verify(
         &self,
         file: SequentialFile,
         name: &str,
@@ -356,7 +397,7 @@ impl BackupWriter<'_> {
         Err(BackupError::Inconsistent { file: name.to_owned(), detail }.into())
     }
 
-    fn check_wanted(&self) -> Result<(), EngineError> {
+    pub(super) fn check_wanted(&self) -> Result<(), EngineError> {
         check_wanted(self.operation, self.database)
     }
 }

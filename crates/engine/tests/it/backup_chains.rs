@@ -12,7 +12,7 @@ use model::{DatabaseName, DocumentId};
 use platform::{Access, Disk, Platform, simulated::SimulatedClock};
 use serde_json::{Map, Value, json};
 use storage::EnvironmentOptions;
-use wire::{RestoreConfiguration, operation_state::OperationStatus};
+use wire::{BackupConfiguration, RestoreConfiguration, operation_state::OperationStatus};
 
 use crate::{
     backups::{ended, new_database, opened, show_failure},
@@ -61,11 +61,25 @@ impl Bench {
     }
 
     pub(crate) fn put(&self, id: &str, json: &str) {
+        self.put_into("db", id, json);
+    }
+
+    /// Backs a database up once; returns the name of the file.
+    pub(crate) fn back_up_once(&self, database: &DatabaseLease, sent: &Value) -> String {
+        let configuration = BackupConfiguration::read(sent.as_object().unwrap()).unwrap();
+        let begun = self.engine.begin_backup(database, &configuration, 54, show_failure);
+        match ended(database.operations(), begun.unwrap()) {
+            OperationStatus::BackedUp(result) => result.file.clone().unwrap_or_default(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn put_into(&self, database: &str, id: &str, json: &str) {
         let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
         let body = Builder::new(ParseLimits::default()).parse_document(json.as_bytes()).unwrap();
         let put = PutDocument { id, expected: ExpectedVersion::Any, body };
         let batch = Batch::one(Command::Put(put));
-        self.engine.execute(&self.database("db"), batch).unwrap();
+        self.engine.execute(&self.database(database), batch).unwrap();
     }
 
     /// Runs the task, a minute after the last time; returns the name of the file, and the messages.

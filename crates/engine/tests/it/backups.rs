@@ -89,9 +89,12 @@ pub(crate) fn ended(operations: &Operations, id: i64) -> OperationStatus {
     }
 }
 
-fn back_up(engine: &Arc<Engine>) -> Option<OperationStatus> {
+/// The forms of backups.
+const FORMS: [&str; 2] = ["Backup", "Snapshot"];
+
+fn back_up(engine: &Arc<Engine>, form: &str) -> Option<OperationStatus> {
     let database = opened(engine, "db")?;
-    let sent = json!({"LocalSettings": {"FolderPath": "b"}});
+    let sent = json!({"BackupType": form, "LocalSettings": {"FolderPath": "b"}});
     let configuration = BackupConfiguration::read(sent.as_object().unwrap()).unwrap();
     let id = engine.begin_backup(&database, &configuration, 54_000, show_failure).ok()?;
     Some(ended(database.operations(), id))
@@ -124,7 +127,12 @@ fn good_backups(disk: &dyn Disk, context: &str) -> usize {
             let file = SequentialFile::open(disk, &root.join(&folder).join(&name)).unwrap();
             let verified = verify_backup(file, &name, None, &mut |_| true);
             let verified = verified.unwrap_or_else(|error| panic!("{context}: {error}"));
-            assert!(verified.sections.contains(&("Docs".to_owned(), DOCUMENTS)), "{context}");
+            let has = |(section, count): &(String, u64)| match section.as_str() {
+                "Docs" => *count == DOCUMENTS,
+                "Pages" => 4 < *count,
+                _ => false,
+            };
+            assert!(verified.sections.iter().any(has), "{context}: {verified:?}");
             count += 1;
         }
     }
@@ -144,16 +152,20 @@ fn is_restored(engine: &Engine, context: &str) -> bool {
 
 #[test]
 fn a_disk_that_fails_once_leaves_a_good_backup_or_none() {
+    FORMS.into_iter().for_each(fail_backups_once);
+}
+
+fn fail_backups_once(form: &str) {
     let (mut failed, mut nth) = (0, 1);
     loop {
         let Simulation { platform, disk, .. } = Platform::simulated(nth);
         let engine = filled(&platform);
         let kind = if nth % 2 == 0 { FaultKind::InputOutput } else { FaultKind::StorageFull };
         disk.fail_operation(nth, OperationFilter::Any, kind, FaultSpan::Once);
-        let status = back_up(&engine);
+        let status = back_up(&engine, form);
         disk.clear_faults();
         let is_made = matches!(status, Some(OperationStatus::BackedUp(_)));
-        let context = format!("operation {nth}: {status:?}");
+        let context = format!("{form}, operation {nth}: {status:?}");
         let count = good_backups(&*disk, &context);
         // The last step is to sync the folder: if that fails, the file is good, and may be lost.
         assert!(!is_made || count == 1, "{context}");
@@ -169,16 +181,20 @@ fn a_disk_that_fails_once_leaves_a_good_backup_or_none() {
 
 #[test]
 fn a_power_cut_leaves_a_good_backup_or_none() {
+    FORMS.into_iter().for_each(cut_backups);
+}
+
+fn cut_backups(form: &str) {
     let mut cuts = 0;
     for nth in 1..40 {
         let Simulation { platform, disk, .. } = Platform::simulated(nth);
         let engine = filled(&platform);
         disk.cut_power_at_operation(nth, Survival::Random);
-        let status = back_up(&engine);
+        let status = back_up(&engine, form);
         cuts += usize::from(disk.is_power_lost());
         drop(engine);
         disk.restart().unwrap();
-        let context = format!("operation {nth}: {status:?}");
+        let context = format!("{form}, operation {nth}: {status:?}");
         let count = good_backups(&*disk, &context);
         let is_made = matches!(status, Some(OperationStatus::BackedUp(_)));
         assert!(!is_made || count == 1, "{context}");
@@ -188,17 +204,21 @@ fn a_power_cut_leaves_a_good_backup_or_none() {
 
 #[test]
 fn a_restore_on_a_disk_that_fills_up_leaves_everything_or_nothing() {
+    FORMS.into_iter().for_each(fill_up_restores);
+}
+
+fn fill_up_restores(form: &str) {
     let mut failed = 0;
     for nth in (1..120).step_by(3) {
         let Simulation { platform, disk, .. } = Platform::simulated(nth);
         let engine = filled(&platform);
-        assert!(matches!(back_up(&engine), Some(OperationStatus::BackedUp(_))));
+        assert!(matches!(back_up(&engine, form), Some(OperationStatus::BackedUp(_))));
         let folder = folder(&*disk);
         let kind = FaultKind::StorageFull;
         disk.fail_operation(nth, OperationFilter::Mutating, kind, FaultSpan::UntilCleared);
         let status = restore(&engine, &folder);
         disk.clear_faults();
-        let context = format!("operation {nth}: {status:?}");
+        let context = format!("{form}, operation {nth}: {status:?}");
         failed += usize::from(!matches!(status, Some(OperationStatus::Restored(_))));
         engine.close();
         drop(engine);
@@ -215,7 +235,7 @@ fn a_restore_on_a_disk_that_fills_up_leaves_everything_or_nothing() {
 fn a_restore_does_not_touch_what_was_kept_of_a_deleted_database() {
     let Simulation { platform, disk, .. } = Platform::simulated(1);
     let engine = filled(&platform);
-    assert!(matches!(back_up(&engine), Some(OperationStatus::BackedUp(_))));
+    assert!(matches!(back_up(&engine, "Backup"), Some(OperationStatus::BackedUp(_))));
     engine.create_database(new_database("copy", r#"{"DatabaseName":"copy"}"#)).unwrap();
     let database = opened(&engine, "copy").unwrap();
     let directory = database.environment().options().directory.clone();
@@ -245,18 +265,22 @@ fn nothing_is_kept_of_a_restore_that_is_deleted_before_its_end() {
 
 #[test]
 fn a_power_cut_during_a_restore_leaves_everything_or_nothing() {
+    FORMS.into_iter().for_each(cut_restores);
+}
+
+fn cut_restores(form: &str) {
     let (mut cuts, mut nth, mut restored) = (0, 1, 0);
     while nth < 400 && restored < 3 {
         let Simulation { platform, disk, .. } = Platform::simulated(nth);
         let engine = filled(&platform);
-        assert!(matches!(back_up(&engine), Some(OperationStatus::BackedUp(_))));
+        assert!(matches!(back_up(&engine, form), Some(OperationStatus::BackedUp(_))));
         let folder = folder(&*disk);
         disk.cut_power_at_operation(nth, Survival::Random);
         let status = restore(&engine, &folder);
         cuts += usize::from(disk.is_power_lost());
         drop(engine);
         disk.restart().unwrap();
-        let context = format!("operation {nth}: {status:?}");
+        let context = format!("{form}, operation {nth}: {status:?}");
         let engine = Engine::open(settings(), platform).unwrap();
         let is_done = matches!(status, Some(OperationStatus::Restored(_)));
         let is_there = is_restored(&engine, &context);

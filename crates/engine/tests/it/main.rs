@@ -16,6 +16,7 @@ mod hooked_disk;
 mod index_definitions;
 mod index_wait;
 mod server_wide_backups;
+mod snapshot_backups;
 mod subscriptions;
 
 use std::sync::mpsc;

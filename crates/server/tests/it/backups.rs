@@ -31,7 +31,11 @@ fn ended(server: &TestServer, of: &str, begun: &Reply) -> Value {
 }
 
 fn back_up(server: &TestServer, database: &str) -> Value {
-    let body = json!({"BackupType": "Backup", "LocalSettings": {"FolderPath": "b"}}).to_string();
+    back_up_as(server, database, "Backup")
+}
+
+fn back_up_as(server: &TestServer, database: &str, form: &str) -> Value {
+    let body = json!({"BackupType": form, "LocalSettings": {"FolderPath": "b"}}).to_string();
     let of = format!("/databases/{database}");
     let begun = server.send("POST", &format!("{of}/admin/backup"), body.as_bytes());
     let state = ended(server, &of, &begun);
@@ -80,15 +84,21 @@ fn place(platform: &Platform, folder: &Path, name: &str, bytes: &[u8]) {
 
 #[test]
 fn a_database_is_the_same_after_backup_and_restore() {
-    for seed in 0..3 {
+    for seed in 0..6 {
+        let form = ["Backup", "Snapshot"][seed as usize % 2];
         let server = TestServer::start(Platform::memory(), &[]);
         server.create("db");
-        fill(&server, &mut Random::new(700 + seed));
-        let backup = back_up(&server, "db");
+        fill(&server, &mut Random::new(700 + seed / 2));
+        let backup = back_up_as(&server, "db", form);
         let (folder, file) =
             (&backup["LocalBackup"]["BackupDirectory"], &backup["LocalBackup"]["FileName"]);
-        assert!(folder.as_str().unwrap().ends_with(".ravendb-db-A-backup"), "{folder}");
-        assert!(file.as_str().unwrap().ends_with(".ravendb-full-backup"), "{file}");
+        let (folder_ending, file_ending) = match form {
+            "Snapshot" => (".ravendb-db-A-snapshot", ".ravendb-snapshot"),
+            _ => (".ravendb-db-A-backup", ".ravendb-full-backup"),
+        };
+        assert!(folder.as_str().unwrap().ends_with(folder_ending), "{folder}");
+        assert!(file.as_str().unwrap().ends_with(file_ending), "{file}");
+        assert_eq!(backup["SnapshotBackup"]["Skipped"], form != "Snapshot");
         let listed = points(&server, "b");
         let [point] = &listed[..] else { panic!("{listed:?}") };
         assert_eq!((&point["DatabaseName"], &point["FilesToRestore"]), (&json!("db"), &json!(1)));
@@ -355,7 +365,6 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
         (json!({"LocalSettings": null}), "enabled without target any destinations"),
         (json!({"LocalSettings": {"FolderPath": "/etc"}}), "outside of the directory for backups"),
         (json!({"TaskId": 77}), "Periodic backup task ID: 77 doesn't exist"),
-        (json!({"BackupType": "Snapshot"}), "Snapshots are not supported yet"),
         (json!({"BackupEncryptionSettings": {"Key": "c2hvcnQ="}}), "32 bytes"),
     ] {
         let reply = define(more.clone());
@@ -372,12 +381,12 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
     assert!(shown["Error"].as_str().unwrap().contains("'S3Settings' cannot be used"), "{shown}");
     assert_eq!(shown["NextBackup"], Value::Null);
     let key = json!({"Key": "QV2jJkHCPGwjbOiXuZDCNmyyj/GE4OH8OZlkg5jQPRI=", "EncryptionMode": "UseProvidedKey"});
-    let disabled = json!({"Disabled": true, "BackupType": "Snapshot", "LocalSettings": null, "BackupEncryptionSettings": key, "Name": "later"});
+    let disabled = json!({"Disabled": true, "LocalSettings": null, "BackupEncryptionSettings": key, "Name": "later"});
     let id = define(disabled).json()["TaskId"].as_i64().unwrap();
     let shown = server.get("/databases/db/task?type=Backup&taskName=later").json();
     assert_eq!(shown["IsEncrypted"], true);
     let target = format!("/databases/db/admin/tasks/state?key={id}&type=Backup&disable=false");
-    assert!(server.send("POST", &target, b"").text().contains("Snapshots are not supported yet"));
+    assert!(server.send("POST", &target, b"").text().contains("without target any destinations"));
 }
 
 const KEY: &str = "QV2jJkHCPGwjbOiXuZDCNmyyj/GE4OH8OZlkg5jQPRI=";
