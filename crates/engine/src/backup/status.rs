@@ -385,7 +385,7 @@ pub(super) mod tests {
     fn a_status_tells_of_the_last_run_of_each_kind_and_a_failure_keeps_them() {
         let first = run("2026-11-20T14:38:37Z", written(FileKind::Full, 40));
         let (first_ticks, status) = (first.began_ticks, BackupStatus::default().after(first));
-        let shown = status.shape(7);
+        let shown = status.shape(7, (true, false));
         assert_eq!((shown.task, shown.is_full, shown.last_etag), (7, Some(true), Some(40)));
         assert_eq!(shown.last_full, Some((first_ticks, 18)));
         assert_eq!(shown.last_incremental, None);
