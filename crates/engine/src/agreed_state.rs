@@ -153,6 +153,7 @@ impl Engine {
             body: Arc::default(),
             time_max: REACH_TIME_MAX,
             answer_bytes_max: 0,
+            identity: None,
         };
         let began = self.clock().monotonic();
         let answer =

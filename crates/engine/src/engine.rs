@@ -142,7 +142,7 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = tombstone_needs(catalog.cluster(), &backups, &links);
+            let needed = tombstone_needs(catalog.cluster(), &backups, &links, &platform.clock);
             DatabaseFiles::new(
                 settings,
                 platform,
@@ -309,10 +309,11 @@ fn tombstone_needs(
     cluster: &Arc<Cluster>,
     backups: &Arc<BackupSchedule>,
     links: &Arc<ReplicationLinks>,
+    clock: &Arc<dyn Clock>,
 ) -> DeletionsNeeded {
     let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
     let of_etl = etl::tombstone_needs(Arc::clone(cluster));
-    let of_links = replication::tombstone_needs(Arc::clone(links));
+    let of_links = replication::tombstone_needs(Arc::clone(links), Arc::clone(clock));
     Arc::new(move |record, environment| {
         let of_tasks = [of_backups(record, environment), of_etl(record, environment)].concat();
         [of_tasks, of_links(record, environment)].concat()

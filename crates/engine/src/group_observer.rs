@@ -149,7 +149,7 @@ impl Engine {
         let links: BTreeMap<NodeTag, LinkStatistics> = links
             .filter_map(|(key, (_, statistics))| match key {
                 DestinationKey::Member(tag) => Some((tag.parse().ok()?, statistics)),
-                DestinationKey::Task(_) => None,
+                DestinationKey::Task(_) | DestinationKey::Sink(..) => None,
             })
             .collect();
         if links.values().any(|link| link.has_lost) {

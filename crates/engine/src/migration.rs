@@ -178,6 +178,7 @@ fn request(
         body: Arc::new(body.as_bytes().to_vec()),
         time_max: SILENCE_MAX,
         answer_bytes_max: ANSWER_BYTES_MAX,
+        identity: None,
     }
 }
 

@@ -80,7 +80,8 @@ impl Engine {
         let _room = self.memory.room_for_record(new.body.len())?;
         let mut body = RecordBody::read(&new.body);
         let number = self.cluster_state().last_index()? + 1;
-        let has_tasks = settle_tasks(&mut body, number);
+        let is_given = self.begin_server_wide_tasks(&mut body, new.name.as_str())?;
+        let has_tasks = settle_tasks(&mut body, number) || is_given;
         if body.number_indexes(&RecordedIndexes::default(), number) || has_tasks {
             new.body = body.to_json();
         }
@@ -122,8 +123,13 @@ impl Engine {
         let configuration = RecordConfiguration::new(&replacement.body);
         self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
         let mut body = RecordBody::read(&replacement.body);
-        // Only a restore changes this: what is incomplete is removed by the next start.
         let present = self.catalog.record(replacement.name.as_str());
+        if let Some(present) = &present
+            && body.keep_hidden_of(&RecordBody::of_record(present))
+        {
+            replacement.body = body.to_json();
+        }
+        // Only a restore changes this: what is incomplete is removed by the next start.
         let is_restoring =
             present.as_ref().is_some_and(|record| RecordBody::of_record(record).is_restoring());
         if body.is_restoring() != is_restoring {

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 use wire::{
-    ExternalReplication, PeriodicBackup, RavenEtl, RecordBody, is_name_of_server_wide_backup,
-    keep_cloud_secrets,
+    ExternalReplication, PeriodicBackup, PullReplicationHub, PullReplicationSink, RavenEtl,
+    RecordBody, is_name_of_server_wide_backup, keep_cloud_secrets,
 };
 
 const NUMBER: &str = "TaskId";
@@ -18,10 +18,12 @@ const NAME: &str = "Name";
 type WithNamesAsWritten = fn(&Map<String, Value>) -> Map<String, Value>;
 
 /// The lists of tasks that this server follows.
-const FOLLOWED: [(&str, WithNamesAsWritten); 3] = [
+const FOLLOWED: [(&str, WithNamesAsWritten); 5] = [
     (RecordBody::RAVEN_ETLS, RavenEtl::with_names_as_written),
     (RecordBody::BACKUP_TASKS, PeriodicBackup::with_names_as_written),
     (RecordBody::EXTERNAL_REPLICATIONS, ExternalReplication::with_names_as_written),
+    (RecordBody::HUBS, PullReplicationHub::with_names_as_written),
+    (RecordBody::SINKS, PullReplicationSink::with_names_as_written),
 ];
 
 /// See the module. Numbers that are missing or taken are replaced by new ones, from `number_min` on. Returns whether

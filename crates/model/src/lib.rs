@@ -9,6 +9,7 @@
 //! | `etag` | the position of a change in one database's document log |
 //! | `database_id`, `node_tag` | the origin of a change |
 //! | `change_vector` | the version of a document across nodes |
+//! | `allowed_paths` | which documents a filter of replication lets through |
 //! | `attachment_name`, `content_hash` | names of attachments, and what identifies their content |
 //! | `counter_name` | names of counters |
 //! | `documents_compression` | which documents are compressed |
@@ -32,6 +33,7 @@
 //! | `text_position` | line and column in a text, for error messages |
 #![forbid(unsafe_code)]
 
+mod allowed_paths;
 mod attachment_name;
 mod base64;
 mod change_vector;
@@ -67,6 +69,7 @@ mod time_series_name;
 mod time_series_policy;
 mod time_span;
 
+pub use allowed_paths::{AllowedPaths, InvalidPath};
 pub use attachment_name::{AttachmentName, InvalidAttachmentName};
 pub use base64::{base64_bytes, base64_text};
 pub use change_vector::{

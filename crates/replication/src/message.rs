@@ -1,21 +1,33 @@
 //! What is sent, and the answers to it.
 //!
 //! ```text
-//! greeting   group 16, may be absent; version of its record u64; id 16, tag, name and address of the sender: 3 texts; kind of the link u8: 1 external, 2 internal;
-//!            last etag u64, change vector text, flag: whether it has lost changes
-//! batch      group 16, may be absent; id of the sender 16, its tag text, after u64, last etag u64, moment 32, may be absent; change vector of the
-//!            sender: text, may be absent; hashes of contents: count u32, 32 bytes each; items: count u32, see item_writer
+//! greeting   group 16, may be absent; version of its record u64; id 16, tag, name and address of the sender: 3 texts;
+//!            kind of the link u8: 1 external, 2 internal, 3 from a hub to a sink, 4 from a sink to a hub; last etag u64,
+//!            change vector text, flag: whether it has lost changes; of a hub or a sink then the id of the stream 16
+//! batch      group 16, may be absent; id of the sender 16, its tag text, after u64, last etag u64, moment 32, may be
+//!            absent; change vector of the sender: text, may be absent; hashes of contents: count u32, 32 bytes each;
+//!            items: count u32, see item_writer
 //! content    id of the sender 16, hash 32, length of the content u64, position u64, bytes
+//! pull       id of the sink 16, tag text, id of the stream 16, accepted u64, moment 32, may be absent; change vector text,
+//!            the change vector that the sink was last told: text, may be absent; a content that it lacks: flag, then
+//!            hash 32, position u64; paths
+//! asking     id of the sink 16, name and address: 2 texts
 //! welcome    id 16, tag text, accepted u64, moment 32, may be absent; change vector text
 //! accepted   accepted u64, change vector text, flag: whether it was stored
 //! missing    hashes: count u32, 32 bytes each
 //! taken      position u64: how much of the content has arrived
 //! refused    reason u8: 1 not now, 2 damaged, 3 never, 4 lost; text
+//! nothing    to a pull: there is nothing now
+//! terms      directions u8: 1 from the hub, 2 to it, 3 both; addresses of the hub's nodes: count u32, texts; paths from
+//!            the hub, paths to it; flag: whether it takes no deletions
 //! ```
 //!
 //! The group is that of a sender which sends to another member of it: another database of the same name is in another one.
 //! A moment is one in the history of the sender's files, see [`HistoryPoint`]: of a batch, when it was read; of a welcome,
 //! that of the last batch.
+//!
+//! Paths are a count u32 and texts; if they may be absent, a flag is before them. A batch and a content name the stream
+//! instead of the sender where a link is filtered.
 
 use documents::{ReceivedItem, Source};
 use model::{ChangeVector, ContentHash, DatabaseId, Etag, NodeTag};
@@ -23,17 +35,24 @@ use storage::HistoryPoint;
 
 use crate::{
     format::{InvalidMessage, Payload, Reader, invalid, open},
+    hub_messages::{Asking, Pull, Terms},
     item_reader::read_item,
 };
 
 pub(crate) const GREETING: u8 = 1;
 pub(crate) const BATCH: u8 = 2;
 pub(crate) const CONTENT: u8 = 3;
+pub(crate) const PULL: u8 = 4;
+pub(crate) const ASKING: u8 = 5;
+/// Answers have this kind or a higher one.
+const FIRST_REPLY: u8 = 64;
 const WELCOME: u8 = 65;
 const ACCEPTED: u8 = 66;
 const MISSING: u8 = 67;
 const TAKEN: u8 = 68;
 const REFUSED: u8 = 69;
+const NOTHING: u8 = 70;
+const TERMS: u8 = 71;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +61,10 @@ pub enum LinkKind {
     External,
     /// To another member of the database's group.
     Internal,
+    /// From a hub to a sink, which asks for it.
+    HubToSink,
+    /// From a sink to its hub.
+    SinkToHub,
 }
 
 /// The first message of a sender.
@@ -66,6 +89,8 @@ pub struct Greeting {
     pub change_vector: ChangeVector,
     /// Whether it knows that it has lost changes which the receiver has: its files are an older copy.
     pub has_lost: bool,
+    /// What the receiver keeps its position under: the id of the sender, unless the link leaves something out.
+    pub stream: DatabaseId,
 }
 
 /// A part of the sender's log.
@@ -113,6 +138,10 @@ pub enum Message {
     Batch(Batch),
     /// A piece of a content.
     Content(ContentPiece),
+    /// A sink asks for the next message of its hub.
+    Pull(Box<Pull>),
+    /// A sink asks what it may send and ask for.
+    Asking(Asking),
 }
 
 /// The answer to a greeting.
@@ -172,6 +201,10 @@ pub enum Reply {
     Taken(u64),
     /// To anything.
     Refused(Refusal),
+    /// To a pull.
+    Nothing,
+    /// To a sink that asks for them.
+    Terms(Terms),
 }
 
 /// The beginning of a batch.
@@ -214,10 +247,15 @@ impl Greeting {
         payload.byte(match self.kind {
             LinkKind::External => 1,
             LinkKind::Internal => 2,
+            LinkKind::HubToSink => 3,
+            LinkKind::SinkToHub => 4,
         });
         payload.number(self.last_etag.0);
         payload.text(self.change_vector.as_str());
         payload.flag(self.has_lost);
+        if matches!(self.kind, LinkKind::HubToSink | LinkKind::SinkToHub) {
+            payload.raw(&self.stream.0);
+        }
         payload.into_message(GREETING)
     }
 }
@@ -241,7 +279,15 @@ impl Message {
         match self {
             Message::Greeting(greeting) => greeting.group,
             Message::Batch(batch) => batch.group,
-            Message::Content(_) => None,
+            Message::Content(_) | Message::Pull(_) | Message::Asking(_) => None,
+        }
+    }
+
+    /// How many changes it brings.
+    pub fn items(&self) -> usize {
+        match self {
+            Message::Batch(batch) => batch.items.len(),
+            Message::Greeting(_) | Message::Content(_) | Message::Pull(_) | Message::Asking(_) => 0,
         }
     }
 
@@ -262,6 +308,8 @@ impl Message {
                 position: reader.number()?,
                 bytes: reader.sequence()?.to_vec(),
             }),
+            PULL => Message::Pull(Box::new(Pull::read(&mut reader)?)),
+            ASKING => Message::Asking(Asking::read(&mut reader)?),
             _ => return Err(invalid("it is of an unknown kind")),
         };
         reader.end()?;
@@ -270,21 +318,30 @@ impl Message {
 }
 
 fn read_greeting(reader: &mut Reader<'_>) -> Result<Greeting, InvalidMessage> {
-    Ok(Greeting {
-        group: read_group(reader)?,
-        record: reader.number()?,
-        source: read_source(reader)?,
+    let (group, record) = (read_group(reader)?, reader.number()?);
+    let source = read_source(reader)?;
+    let mut greeting = Greeting {
+        group,
+        record,
+        source,
         database: reader.text()?.to_owned(),
         url: reader.text()?.to_owned(),
         kind: match reader.byte()? {
             1 => LinkKind::External,
             2 => LinkKind::Internal,
+            3 => LinkKind::HubToSink,
+            4 => LinkKind::SinkToHub,
             _ => return Err(invalid("the link is of an unknown kind")),
         },
         last_etag: Etag(reader.number()?),
         change_vector: read_vector(reader)?,
         has_lost: reader.flag()?,
-    })
+        stream: source.database_id,
+    };
+    if matches!(greeting.kind, LinkKind::HubToSink | LinkKind::SinkToHub) {
+        greeting.stream = DatabaseId(reader.array()?);
+    }
+    Ok(greeting)
 }
 
 fn read_batch(reader: &mut Reader<'_>) -> Result<Batch, InvalidMessage> {
@@ -306,7 +363,7 @@ fn read_batch(reader: &mut Reader<'_>) -> Result<Batch, InvalidMessage> {
     Ok(Batch { group, source, after, last_etag, point, complete, contents, items })
 }
 
-fn read_source(reader: &mut Reader<'_>) -> Result<Source, InvalidMessage> {
+pub(crate) fn read_source(reader: &mut Reader<'_>) -> Result<Source, InvalidMessage> {
     Ok(Source { database_id: DatabaseId(reader.array()?), node_tag: read_tag(reader)? })
 }
 
@@ -314,7 +371,7 @@ pub(crate) fn read_tag(reader: &mut Reader<'_>) -> Result<NodeTag, InvalidMessag
     reader.text()?.parse().map_err(|_| invalid("a node has an impossible tag"))
 }
 
-fn parsed_vector(text: &str) -> Result<ChangeVector, InvalidMessage> {
+pub(crate) fn parsed_vector(text: &str) -> Result<ChangeVector, InvalidMessage> {
     text.parse().map_err(|_| invalid("a change vector is none"))
 }
 
@@ -333,14 +390,14 @@ fn read_group(reader: &mut Reader<'_>) -> Result<Option<DatabaseId>, InvalidMess
     if reader.flag()? { reader.array().map(|id| Some(DatabaseId(id))) } else { Ok(None) }
 }
 
-fn put_point(payload: &mut Payload, point: Option<HistoryPoint>) {
+pub(crate) fn put_point(payload: &mut Payload, point: Option<HistoryPoint>) {
     payload.flag(point.is_some());
     if let Some(point) = point {
         payload.raw(&point.to_bytes());
     }
 }
 
-fn read_point(reader: &mut Reader<'_>) -> Result<Option<HistoryPoint>, InvalidMessage> {
+pub(crate) fn read_point(reader: &mut Reader<'_>) -> Result<Option<HistoryPoint>, InvalidMessage> {
     if !reader.flag()? {
         return Ok(None);
     }
@@ -399,8 +456,18 @@ impl Reply {
                 payload.text(reason);
                 REFUSED
             }
+            Reply::Nothing => NOTHING,
+            Reply::Terms(terms) => {
+                terms.put(&mut payload);
+                TERMS
+            }
         };
         payload.into_message(kind)
+    }
+
+    /// Whether these bytes are an answer, and not a message, as both may be the answer to a pull.
+    pub fn is_reply(bytes: &[u8]) -> bool {
+        bytes.get(5).is_some_and(|kind| FIRST_REPLY <= *kind)
     }
 
     /// Reads an answer.
@@ -435,6 +502,8 @@ impl Reply {
                 },
                 reason: reader.text()?.to_owned(),
             }),
+            NOTHING => Reply::Nothing,
+            TERMS => Reply::Terms(Terms::read(&mut reader)?),
             _ => return Err(invalid("it is of an unknown kind")),
         };
         reader.end()?;
@@ -490,6 +559,7 @@ mod tests {
             last_etag: Etag(9),
             change_vector: VECTOR.parse().unwrap(),
             has_lost: true,
+            stream: source().database_id,
         };
         match Message::read(&greeting.to_bytes()).unwrap() {
             Message::Greeting(read) => assert_eq!(read, greeting),

@@ -15,6 +15,7 @@ use crate::{
         put_attachment, put_conflict, put_counter, put_deleted_attachment, put_deleted_counter,
         put_deleted_range, put_document, put_revision, put_segment, put_tombstone,
     },
+    link_filter::LinkFilter,
 };
 
 /// Where a batch ends; a transaction is never divided, however large it is.
@@ -71,22 +72,32 @@ impl From<DocumentError> for ReadError {
 pub(crate) struct OutgoingBatch {
     pub(crate) items: Payload,
     pub(crate) count: u32,
-    /// Entries that the receiver has already.
+    /// Entries that the receiver has already, or that the filter leaves out.
     pub(crate) skipped: u64,
     pub(crate) last_etag: Etag,
-    /// Up to where the database has everything, if the log ends here.
+    /// Up to where the database has everything, if the log ends here and nothing is left out.
     pub(crate) complete: Option<ChangeVector>,
+    /// Whether the log ends here.
+    pub(crate) is_last: bool,
     pub(crate) contents: Vec<ContentHash>,
 }
 
 /// Everything that is sent.
 const KINDS: EntryKinds = EntryKinds::of(&EntryKind::ALL);
 
-/// Reads whole transactions after an etag: at least one, if there is any. What `known` covers is left out.
+/// What is left out of a batch.
+pub(crate) struct LeftOut<'l> {
+    /// What the receiver has already.
+    pub(crate) known: &'l ChangeVector,
+    /// What it is not to have.
+    pub(crate) filter: &'l LinkFilter,
+}
+
+/// Reads whole transactions after an etag: at least one, if there is any, without what is left out.
 pub(crate) fn read_batch<T: Transaction>(
     tx: &T,
     after: Etag,
-    known: &ChangeVector,
+    left_out: &LeftOut<'_>,
     limits: BatchLimits,
     share: &mut MemoryShare,
 ) -> Result<OutgoingBatch, ReadError> {
@@ -96,6 +107,7 @@ pub(crate) fn read_batch<T: Transaction>(
         skipped: 0,
         last_etag: after,
         complete: None,
+        is_last: false,
         contents: Vec::new(),
     };
     let mut ends = TransactionEnds::after(tx, after)?;
@@ -117,7 +129,7 @@ pub(crate) fn read_batch<T: Transaction>(
             end = next;
         }
         entries += 1;
-        if is_known(&entry, known)? {
+        if !left_out.filter.passes(&entry) || is_known(&entry, left_out.known)? {
             batch.skipped += 1;
             continue;
         }
@@ -130,8 +142,10 @@ pub(crate) fn read_batch<T: Transaction>(
     batch.contents.sort_unstable();
     batch.contents.dedup();
     let progress = documents::progress(tx)?;
-    (batch.last_etag, batch.complete) =
-        (progress.last_etag.max(after), Some(documents::contained(tx)?));
+    (batch.last_etag, batch.is_last) = (progress.last_etag.max(after), true);
+    if left_out.filter.is_everything() {
+        batch.complete = Some(documents::contained(tx)?);
+    }
     Ok(batch)
 }
 

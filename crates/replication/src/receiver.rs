@@ -51,7 +51,7 @@ pub fn answer(
     let source = match &message {
         Message::Greeting(greeting) => Some(greeting.source),
         Message::Batch(batch) => Some(batch.source),
-        Message::Content(_) => None,
+        Message::Content(_) | Message::Pull(_) | Message::Asking(_) => None,
     };
     if of_group.is_none()
         && let Some(source) = source
@@ -70,6 +70,10 @@ pub fn answer(
         Message::Greeting(greeting) => welcome(tx, &greeting).map(Answered::Reply),
         Message::Content(piece) => Ok(Answered::Stage(piece)),
         Message::Batch(batch) => answer_batch(tx, batch, staged),
+        Message::Pull(_) | Message::Asking(_) => Ok(Answered::Reply(Reply::Refused(Refusal {
+            kind: RefusalKind::Never,
+            reason: "Only a hub takes this message".to_owned(),
+        }))),
     }
 }
 
@@ -82,7 +86,7 @@ fn welcome(tx: &impl Transaction, greeting: &Greeting) -> Result<Reply, Document
             reason: format!("The database {database_id} cannot replicate to itself"),
         }));
     }
-    let progress = source_progress(tx, source)?;
+    let progress = source_progress(tx, greeting.stream)?;
     let accepted = progress.map_or(Etag::ZERO, |progress| progress.accepted);
     if greeting.last_etag < accepted || greeting.has_lost {
         return Ok(Reply::Refused(Refusal {

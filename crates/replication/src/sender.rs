@@ -5,16 +5,18 @@
 
 use std::{collections::VecDeque, fmt};
 
-use documents::CONTENT_CHUNK_BYTES;
+use documents::{CONTENT_CHUNK_BYTES, Source};
 use model::{ChangeVector, ContentHash, DatabaseId, Etag};
 use storage::{HistoryPoint, MemoryShare, Transaction};
 
 use crate::{
     format::InvalidMessage,
+    hub_messages::Pull,
+    link_filter::LinkFilter,
     message::{
         BatchHead, ContentPiece, Greeting, LinkKind, Refusal, Reply, Welcome, batch_message,
     },
-    outgoing_batch::{BatchLimits, ReadError, read_batch},
+    outgoing_batch::{BatchLimits, LeftOut, ReadError, read_batch},
 };
 
 /// Bytes of a content in one message: whole chunks, so that the receiver stores them as they are.
@@ -28,6 +30,7 @@ pub struct Sender {
     group: Option<DatabaseId>,
     /// The version of the database's record.
     record: u64,
+    filter: LinkFilter,
     /// The name of the database and the address of the server, for the receiver's operators.
     names: (String, String),
     /// Its answer to the greeting, if the link is established.
@@ -118,6 +121,7 @@ impl Sender {
             kind,
             group: (kind == LinkKind::Internal).then_some(group),
             record: 0,
+            filter: LinkFilter::default(),
             names: (database, url),
             receiver: None,
             announced: None,
@@ -127,6 +131,26 @@ impl Sender {
             pending: None,
             has_lost: false,
         }
+    }
+
+    /// The same link, over which not everything is sent.
+    pub fn filtered(self, filter: LinkFilter) -> Sender {
+        Sender { filter, ..self }
+    }
+
+    /// Continues a link where the sink is that asks for its next message. `source` is the id of the sender.
+    pub fn resumed(self, source: DatabaseId, pull: &Pull) -> Sender {
+        if pull.stream != self.filter.stream_of(source) {
+            return self;
+        }
+        let Pull { sink, accepted, point, change_vector, told, wanted, .. } = pull.clone();
+        let (uploads, uploaded) = match wanted {
+            Some((hash, position)) => (VecDeque::from([hash]), position),
+            None => (VecDeque::new(), 0),
+        };
+        let (database_id, node_tag) = (sink.database_id, sink.node_tag);
+        let receiver = Some(Welcome { database_id, node_tag, accepted, point, change_vector });
+        Sender { receiver, announced: told, uploads, uploaded, ..self }
     }
 
     /// The receiver, if the link is established.
@@ -176,8 +200,8 @@ impl Sender {
     ) -> Result<Option<Outgoing>, ReadError> {
         self.pending = None;
         let identity = documents::database_identity(tx)?;
-        let source =
-            documents::Source { database_id: identity.database_id, node_tag: identity.node_tag };
+        let stream = self.filter.stream_of(identity.database_id);
+        let source = Source { database_id: stream, node_tag: identity.node_tag };
         if let Some(piece) = self.next_piece(tx, source.database_id, share)? {
             return Ok(Some(piece));
         }
@@ -186,7 +210,8 @@ impl Sender {
             let greeting = Greeting {
                 group: self.group,
                 record: self.record,
-                source,
+                source: Source { database_id: identity.database_id, ..source },
+                stream,
                 database: self.names.0.clone(),
                 url: self.names.1.clone(),
                 kind: self.kind,
@@ -202,8 +227,10 @@ impl Sender {
                 is_last: false,
             }));
         };
-        let batch = read_batch(tx, receiver.accepted, &receiver.change_vector, limits, share)?;
+        let left_out = LeftOut { known: &receiver.change_vector, filter: &self.filter };
+        let batch = read_batch(tx, receiver.accepted, &left_out, limits, share)?;
         let is_known = batch.complete.is_none() || batch.complete == self.announced;
+        let is_last = batch.is_last;
         if batch.count == 0 && batch.last_etag == receiver.accepted && is_known {
             return Ok(None);
         }
@@ -222,7 +249,7 @@ impl Sender {
             items: u64::from(batch.count),
             skipped: batch.skipped,
             last_etag: batch.last_etag,
-            is_last: batch.complete.is_some(),
+            is_last,
         };
         self.pending =
             Some(Pending::Batch { last_etag: batch.last_etag, complete: batch.complete });

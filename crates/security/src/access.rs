@@ -26,6 +26,8 @@ pub enum Requirement {
     Operator,
     /// To administer the cluster.
     ClusterAdmin,
+    /// To be a sink of one of the database's hubs, which know their sinks themselves: no clearance suffices.
+    Sink,
 }
 
 impl Requirement {
@@ -39,6 +41,7 @@ impl Requirement {
             Requirement::DatabaseAdmin => "DatabaseAdmin",
             Requirement::Operator => "Operator",
             Requirement::ClusterAdmin => "ClusterAdmin",
+            Requirement::Sink => "Sink",
         }
     }
 
@@ -147,6 +150,7 @@ impl Caller {
         }
         let grant = self.grant()?;
         let is_allowed = match (requirement, requirement.in_database(), database) {
+            (Requirement::Sink, _, _) => false,
             (Requirement::ClusterAdmin, _, _) => grant.clearance.is_cluster_admin(),
             (Requirement::Operator, _, _) => grant.clearance.is_operator(),
             (_, Some(needed), Some(database)) => {

@@ -25,6 +25,7 @@ pub struct Certificate {
     thumbprint: String,
     public_key_pin: String,
     subject: String,
+    issuer: String,
     not_before: i64,
     not_after: i64,
     is_for_clients: bool,
@@ -58,6 +59,7 @@ impl Certificate {
                 digest::digest(&digest::SHA256, parsed.public_key().raw).as_ref(),
             ),
             subject: parsed.subject().to_string(),
+            issuer: parsed.issuer().to_string(),
             not_before: ticks_of(parsed.validity().not_before),
             not_after: ticks_of(parsed.validity().not_after),
             is_for_clients,
@@ -95,6 +97,11 @@ impl Certificate {
     /// The SHA-256 of its public key (SubjectPublicKeyInfo), in base64.
     pub fn public_key_pin(&self) -> &str {
         &self.public_key_pin
+    }
+
+    /// Who has certified it.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     /// The subject, such as `CN=app`.

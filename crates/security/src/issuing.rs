@@ -102,7 +102,7 @@ impl Authority {
         &self.key_pair
     }
 
-    /// Makes the certificate of a server, followed by that of the authority.
+    /// Makes the certificate of a server, followed by the chain of the authority.
     ///
     /// # Errors
     /// A host is not a name or an address.
@@ -116,7 +116,7 @@ impl Authority {
         self.issue(params, request.key)
     }
 
-    /// Makes the certificate of a client, followed by that of the authority. Where the authority's key is in a form
+    /// Makes the certificate of a client, followed by the chain of the authority. Where the authority's key is in a form
     /// that cannot sign here, the certificate signs itself: it is trusted because it is registered.
     ///
     /// # Errors
@@ -147,7 +147,13 @@ impl Authority {
         let issuer = Issuer::from_ca_cert_der(&own_certificate, own_key)?;
         let key = key.generate()?;
         let certificate = params.signed_by(&key, &issuer)?;
-        key_pair_of(&[certificate.der(), &own_certificate], &key)
+        // With those that certify the authority, its holder can tell who else was certified by them.
+        let of_authority = self.key_pair.chain().iter();
+        let of_authority: Vec<_> =
+            of_authority.map(|one| CertificateDer::from(one.der())).collect();
+        let chain: Vec<&CertificateDer<'_>> =
+            std::iter::once(certificate.der()).chain(&of_authority).collect();
+        key_pair_of(&chain, &key)
     }
 }
 

@@ -235,9 +235,11 @@ impl Writer {
 fn is_administrative(requirement: Requirement) -> bool {
     match requirement {
         Requirement::DatabaseAdmin | Requirement::Operator | Requirement::ClusterAdmin => true,
-        Requirement::Anyone | Requirement::ValidUser | Requirement::Read | Requirement::Write => {
-            false
-        }
+        Requirement::Anyone
+        | Requirement::ValidUser
+        | Requirement::Read
+        | Requirement::Write
+        | Requirement::Sink => false,
     }
 }
 

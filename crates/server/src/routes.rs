@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use ::security::Requirement::{
-    Anyone, ClusterAdmin, DatabaseAdmin, Operator, Read, ValidUser, Write,
+    Anyone, ClusterAdmin, DatabaseAdmin, Operator, Read, Sink, ValidUser, Write,
 };
 
 use crate::{
@@ -16,11 +16,12 @@ use crate::{
         index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
         indexes, io_metrics, log_download, logs, memory, metrics, migration, monitoring, multi_get,
         notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
-        queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
-        security, server_info, server_load, server_wide_backups, server_wide_tasks, settings_views,
-        smuggler, snapshots, start_page, statistics, storage_report, streams, studio,
-        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
-        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
+        pull_replication, queries, query_debug, replication, retention, revision_changes,
+        revisions, sample_data, security, server_info, server_load, server_wide_backups,
+        server_wide_replication, server_wide_tasks, settings_views, smuggler, snapshots,
+        start_page, statistics, storage_report, streams, studio, studio_configuration,
+        studio_statistics, studio_tasks, subscription_performance, subscription_workers,
+        subscriptions, tail, time_series, time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -163,6 +164,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/admin/configuration/server-wide/backup" ClusterAdmin  Whole    Waiting(server_wide_backups::put);
     "GET"    "/admin/configuration/server-wide/backup" ClusterAdmin  Ignored  Inline(server_wide_backups::list);
     "DELETE" "/admin/configuration/server-wide/backup" ClusterAdmin  Ignored  Waiting(server_wide_backups::delete);
+    "PUT"    "/admin/configuration/server-wide/external-replication" ClusterAdmin Whole Waiting(server_wide_replication::put);
     "GET"    "/admin/configuration/server-wide/tasks"  ClusterAdmin  Ignored  Inline(server_wide_tasks::definitions);
     "POST"   "/admin/configuration/server-wide/state"  ClusterAdmin  Ignored  Waiting(server_wide_tasks::set_state);
     "DELETE" "/admin/configuration/server-wide/task"   ClusterAdmin  Ignored  Waiting(server_wide_tasks::delete);
@@ -344,6 +346,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/replication/debug/outgoing-failures" Read Ignored  Inline(replication::outgoing_failures);
     "GET"    "/databases/*/replication/debug/outgoing-reconnect-queue" Read Ignored Inline(replication::reconnect_queue);
     "POST"   "/databases/*/admin/tasks/external-replication" Operator Whole   Waiting(replication::put_external);
+    "POST"   "/databases/*/replication/hub"            Sink          Whole    Waiting(pull_replication::sink_message);
+    "PUT"    "/databases/*/admin/tasks/pull-replication/hub" DatabaseAdmin Whole Waiting(pull_replication::put_hub);
+    "GET"    "/databases/*/tasks/pull-replication/hub" Read          Ignored  Inline(pull_replication::hub);
+    "PUT"    "/databases/*/admin/tasks/pull-replication/hub/access" DatabaseAdmin Whole Waiting(pull_replication::register_access);
+    "DELETE" "/databases/*/admin/tasks/pull-replication/hub/access" DatabaseAdmin Ignored Blocking(pull_replication::unregister_access);
+    "GET"    "/databases/*/admin/tasks/pull-replication/hub/access" DatabaseAdmin Ignored Inline(pull_replication::accesses);
+    "POST"   "/databases/*/admin/pull-replication/generate-certificate" DatabaseAdmin Ignored Waiting(pull_replication::generate_certificate);
+    "POST"   "/databases/*/admin/tasks/sink-pull-replication" Operator Whole  Waiting(pull_replication::put_sink);
     "POST"   "/databases/*/admin/tombstones/cleanup"   DatabaseAdmin Ignored  Blocking(tombstones::clean);
     "GET"    "/databases/*/admin/tombstones/state"     DatabaseAdmin Ignored  Blocking(tombstones::state);
     "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(chosen_revisions::delete);

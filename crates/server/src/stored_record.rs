@@ -86,7 +86,7 @@ pub(crate) fn nodes_of(
     nodes.map(|(tag, role)| NodeOfDatabase { tag: tag.to_string(), url: url(tag), role }).collect()
 }
 
-/// What the client stored.
+/// What the client stored, without what is never shown.
 pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
-    serde_json::from_slice(record.configuration.json()).unwrap_or_default()
+    RecordBody::of_record(record).shown()
 }

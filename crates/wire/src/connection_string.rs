@@ -58,7 +58,7 @@ impl ConnectionStringKind {
     pub fn task_sections(self) -> &'static [&'static str] {
         match self {
             Self::Raven => {
-                &[RecordBody::RAVEN_ETLS, RecordBody::EXTERNAL_REPLICATIONS, "SinkPullReplications"]
+                &[RecordBody::RAVEN_ETLS, RecordBody::EXTERNAL_REPLICATIONS, RecordBody::SINKS]
             }
             Self::Sql => &["SqlEtls"],
             Self::Olap => &["OlapEtls"],

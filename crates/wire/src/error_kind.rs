@@ -51,6 +51,8 @@ kinds! {
     PositionGone = 410 "Raven.Client.Exceptions.RavenException";
     /// The document is in conflict, so there is none to read.
     DocumentConflict = 409 "Raven.Client.Exceptions.Documents.DocumentConflictException";
+    /// There is no hub of replication with this name.
+    ReplicationHubNotFound = 500 "Raven.Client.Exceptions.ReplicationHubNotFoundException";
     /// Optimistic concurrency: the document does not have the expected change vector.
     Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
     /// Optimistic concurrency: the database record does not have the expected version.

@@ -74,16 +74,7 @@ impl ExternalReplication {
                 "External replication needs the name of a connection string: ConnectionStringName cannot be empty.",
             )
         })?;
-        let delay = match text(sent, "DelayReplicationFor")? {
-            None => Duration::ZERO,
-            Some(text) => match text.parse::<TimeSpan>() {
-                Ok(span) if 0 <= span.ticks => span.to_duration(),
-                Ok(_) | Err(_) => {
-                    let message = "'DelayReplicationFor' must be a duration such as 00:10:00, not a negative one";
-                    return Err(ProtocolError::new(ErrorKind::InvalidData, message.to_owned()));
-                }
-            },
-        };
+        let delay = delay_of(sent)?;
         let name = text(sent, "Name")?;
         Ok(Self {
             id: Self::id_of(sent).unwrap_or(0),
@@ -94,6 +85,19 @@ impl ExternalReplication {
             is_pinned: flag(sent, "PinToMentorNode")?,
             delay,
         })
+    }
+}
+
+/// How old a change must be to be sent.
+pub(crate) fn delay_of(sent: &Map<String, Value>) -> Result<Duration, ProtocolError> {
+    let Some(text) = text(sent, "DelayReplicationFor")? else { return Ok(Duration::ZERO) };
+    match text.parse::<TimeSpan>() {
+        Ok(span) if 0 <= span.ticks => Ok(span.to_duration()),
+        Ok(_) | Err(_) => {
+            let message =
+                "'DelayReplicationFor' must be a duration such as 00:10:00, not a negative one";
+            Err(ProtocolError::new(ErrorKind::InvalidData, message.to_owned()))
+        }
     }
 }
 

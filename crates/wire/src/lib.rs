@@ -58,6 +58,7 @@ mod multi_get_body;
 mod node_address;
 mod object_splitter;
 mod patch_body;
+mod pull_replication;
 mod query_body;
 mod query_string;
 mod record_body;
@@ -67,6 +68,7 @@ mod retention_configuration;
 mod revisions_configuration;
 mod sent_properties;
 mod server_wide_backup;
+mod server_wide_replication;
 mod size_text;
 mod smuggler_options;
 mod spatial_options;
@@ -133,6 +135,7 @@ pub use crate::{
     node_address::{InvalidNodeAddress, NodeAddress},
     object_splitter::{NotAnObject, ObjectSplitter},
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
+    pull_replication::{HubAccess, PullReplicationHub, PullReplicationMode, PullReplicationSink},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode, percent_encode},
     record_body::{RecordBody, check_record_settings},
@@ -142,6 +145,9 @@ pub use crate::{
         default_conflict_revisions, read_conflict_revisions, read_revisions_configuration,
     },
     server_wide_backup::{ServerWideBackup, is_name_of_server_wide_backup},
+    server_wide_replication::{
+        ServerWideReplication, is_server_wide_string, is_server_wide_task, put_server_wide_tasks,
+    },
     size_text::{SizeText, humane_size},
     smuggler_options::{SmugglerCompression, SmugglerKey, SmugglerOptions, SmugglerType},
     stored_section::{SectionKind, StoredSection, read_settings_section},

@@ -12,6 +12,7 @@ use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
     index_definition::index_definition_json,
+    pull_replication::PullReplicationSink,
     recorded_indexes::auto_index_json,
     stored_section::{SectionKind, StoredSection},
 };
@@ -141,6 +142,16 @@ impl RecordBody {
     /// The name of the property with the definitions of tasks of external replication.
     pub const EXTERNAL_REPLICATIONS: &'static str = "ExternalReplications";
 
+    /// The name of the property with the definitions of hubs.
+    pub const HUBS: &'static str = "HubPullReplications";
+
+    /// The name of the property with the certificates that may connect to hubs, by the lower-cased name of the hub. It is
+    /// not shown with the record.
+    pub const HUB_ACCESSES: &'static str = "ReplicationHubAccesses";
+
+    /// The name of the property with the definitions of sinks.
+    pub const SINKS: &'static str = "SinkPullReplications";
+
     /// The properties with lists of ETL tasks, of all kinds.
     pub const ETL_TASKS: [&'static str; 5] =
         [Self::RAVEN_ETLS, "SqlEtls", "OlapEtls", "ElasticSearchEtls", "QueueEtls"];
@@ -148,6 +159,52 @@ impl RecordBody {
     /// A list of tasks by the name of its property; empty if there is none.
     pub fn list(&self, name: &str) -> &[Value] {
         self.properties.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes over what a record is not shown with, and what a client that changes it can therefore not send: the accesses of
+    /// hubs, and the certificates of sinks. Returns whether there was anything.
+    pub fn keep_hidden_of(&mut self, present: &RecordBody) -> bool {
+        let mut has_changed = false;
+        // Whoever sends a record does not say who may connect to it.
+        let accesses = present.properties.get(Self::HUB_ACCESSES);
+        if self.properties.get(Self::HUB_ACCESSES) != accesses {
+            match accesses {
+                Some(accesses) => self.put(Self::HUB_ACCESSES, accesses.clone()),
+                None => drop(self.properties.shift_remove(Self::HUB_ACCESSES)),
+            }
+            has_changed = true;
+        }
+        if self.list(Self::SINKS).is_empty() {
+            return has_changed;
+        }
+        let known: Vec<Map<String, Value>> = present
+            .list(Self::SINKS)
+            .iter()
+            .filter_map(Value::as_object)
+            .map(PullReplicationSink::with_names_as_written)
+            .collect();
+        for sink in self.list_mut(Self::SINKS).iter_mut().filter_map(Value::as_object_mut) {
+            let sent = PullReplicationSink::with_names_as_written(sink);
+            let id = sent.get("TaskId");
+            let same = known.iter().find(|known| known.get("TaskId") == id && id.is_some());
+            if let Some(same) = same {
+                let kept = PullReplicationSink::with_secrets_of(&sent, same);
+                has_changed |= kept != *sink;
+                *sink = kept;
+            }
+        }
+        has_changed
+    }
+
+    /// The properties of a record as it may be shown: without the accesses of hubs, and the certificates of sinks.
+    pub fn shown(mut self) -> Map<String, Value> {
+        self.properties.shift_remove(Self::HUB_ACCESSES);
+        if !self.list(Self::SINKS).is_empty() {
+            for sink in self.list_mut(Self::SINKS).iter_mut().filter_map(Value::as_object_mut) {
+                *sink = PullReplicationSink::without_secrets(sink);
+            }
+        }
+        self.properties
     }
 
     /// Adds settings, which replace those of the same names.

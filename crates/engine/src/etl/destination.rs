@@ -6,7 +6,9 @@ use etl::RequestBody;
 use serde_json::Value;
 use wire::{NodeAddress, RavenConnectionString, percent_encode};
 
-use super::outbound::{Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest};
+use super::outbound::{
+    Cancel, ClientIdentity, Outbound, OutboundAnswer, OutboundError, OutboundRequest,
+};
 
 /// How long a server may take to say which nodes a database has.
 const TOPOLOGY_TIME_MAX: Duration = Duration::from_secs(15);
@@ -57,6 +59,8 @@ pub(crate) struct DestinationOptions {
     pub(crate) requires_encryption: bool,
     /// How long a node may take for one request.
     pub(crate) time_max: Duration,
+    /// What connections are made with; `None`: what the server has.
+    pub(crate) identity: Option<ClientIdentity>,
 }
 
 /// What is sent to a node of a database.
@@ -92,6 +96,19 @@ impl Destination {
         Destination { is_group: false, ..Destination::new(outbound, options) }
     }
 
+    /// Goes on with these nodes, which the one that was reached last has named; that one is the last resort, because it was
+    /// reachable. None replaces an encrypted connection by another one.
+    pub(crate) fn use_nodes(&mut self, named: impl IntoIterator<Item = NodeAddress>) {
+        if let Some(reached) = self.nodes.first().cloned() {
+            self.nodes = usable_nodes(named, &reached);
+        }
+    }
+
+    /// Begins with the servers of the options again.
+    pub(crate) fn forget_nodes(&mut self) {
+        self.nodes.clear();
+    }
+
     /// The node that requests go to first.
     pub(crate) fn url(&self) -> Option<String> {
         self.nodes.first().map(NodeAddress::to_string)
@@ -125,6 +142,7 @@ impl Destination {
                 body: Arc::clone(&post.body),
                 time_max: self.options.time_max,
                 answer_bytes_max: post.answer_bytes_max,
+                identity: self.options.identity.clone(),
             };
             let message = match self.ask(request, cancel) {
                 Ok(OutboundAnswer { status: 200..=299, body }) => {
@@ -201,6 +219,7 @@ impl Destination {
             body: Arc::default(),
             time_max: TOPOLOGY_TIME_MAX.min(self.options.time_max),
             answer_bytes_max: TOPOLOGY_BYTES_MAX,
+            identity: self.options.identity.clone(),
         };
         let answer = self.ask(request, cancel)?;
         if answer.status != 200 {
@@ -214,13 +233,21 @@ impl Destination {
         let members =
             nodes.filter(|node| node["ServerRole"].as_str().is_none_or(|role| role == "Member"));
         let addresses = members.filter_map(|node| node["Url"].as_str()?.parse().ok());
-        let as_safe = |node: &NodeAddress| node.is_encrypted() || !server.is_encrypted();
-        let mut nodes: Vec<NodeAddress> = addresses.filter(as_safe).take(NODES_MAX).collect();
-        if !nodes.contains(server) {
-            nodes.push(server.clone());
-        }
-        Ok(nodes)
+        Ok(usable_nodes(addresses, server))
     }
+}
+
+/// The nodes that a server names, and itself.
+fn usable_nodes(
+    named: impl IntoIterator<Item = NodeAddress>,
+    server: &NodeAddress,
+) -> Vec<NodeAddress> {
+    let as_safe = |node: &NodeAddress| node.is_encrypted() || !server.is_encrypted();
+    let mut nodes: Vec<NodeAddress> = named.into_iter().filter(as_safe).take(NODES_MAX).collect();
+    if !nodes.contains(server) {
+        nodes.push(server.clone());
+    }
+    nodes
 }
 
 /// What an error says, without the trace of its stack.
@@ -286,6 +313,7 @@ mod tests {
             connection: RavenConnectionString { database: "d b".to_owned(), addresses },
             requires_encryption,
             time_max: Duration::from_secs(1),
+            identity: None,
         };
         let sender = Arc::clone(&outbound) as Arc<dyn Outbound>;
         let mut destination = Destination::new(sender, options);

@@ -29,7 +29,8 @@ mod tasks;
 mod trials;
 
 pub use outbound::{
-    Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
+    Cancel, ClientIdentity, Outbound, OutboundAnswer, OutboundError, OutboundRequest,
+    OutboundStream, StillWanted,
 };
 pub(crate) use position::tombstone_needs;
 pub(crate) use processes::{EtlProcesses, Signal};

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use security::KeyPair;
 use wire::NodeAddress;
 
 /// A request.
@@ -26,7 +27,34 @@ pub struct OutboundRequest {
     pub time_max: Duration,
     /// Of the body of the answer no more than this is kept; the rest is read and dropped.
     pub answer_bytes_max: usize,
+    /// What the client identifies itself with; `None`: what the server does.
+    pub identity: Option<ClientIdentity>,
 }
+
+/// A certificate with its key, to connect with. Of equal certificates the key is the same.
+#[derive(Clone)]
+pub struct ClientIdentity(pub Arc<KeyPair>);
+
+impl ClientIdentity {
+    /// The thumbprint of the certificate.
+    pub fn thumbprint(&self) -> &str {
+        self.0.certificate().thumbprint()
+    }
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientIdentity").field(&self.thumbprint()).finish()
+    }
+}
+
+impl PartialEq for ClientIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.thumbprint() == other.thumbprint()
+    }
+}
+
+impl Eq for ClientIdentity {}
 
 /// An answer, whatever its status.
 #[derive(Debug)]

@@ -132,6 +132,7 @@ impl Process {
             connection: shared.task.connection.clone().unwrap_or_default(),
             requires_encryption: shared.task.requires_encryption,
             time_max: Duration::from_secs(definition.load_timeout_seconds),
+            identity: None,
         };
         let destination = Destination::new(outbound, options);
         Process { engine, shared, destination, transforms, watch: None }

@@ -132,6 +132,7 @@ impl Engine {
             body: std::sync::Arc::default(),
             time_max: CONNECTION_TIME_MAX,
             answer_bytes_max: ANSWER_BYTES_MAX,
+            identity: None,
         };
         Ok(match outbound.send(request, &Cancel::default()) {
             Ok(answer) if answer.status == 200 => Ok(()),

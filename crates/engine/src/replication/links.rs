@@ -11,16 +11,23 @@ use std::{
     },
     task::Waker,
     thread::JoinHandle,
+    time::Duration,
 };
 
 use database::{DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseName, DatabaseRecord, Etag, NodeTag};
+use platform::Clock;
+use wire::RecordBody;
 
 use super::{
-    destinations::{DestinationKey, InternalDestination, LinkDestination},
+    destinations::{DestinationKey, Direction, InternalDestination, LinkDestination},
+    hub_sessions::HubSessions,
+    hubs::{HubTask, hubs_of},
     link::{self, Link},
     receiving::Incoming,
+    server_wide::Followed,
+    sinks::{SinkTask, sinks_of},
     staging::Staging,
     statistics::{LinkState, LinkStatistics},
     tasks::{ReplicationTask, tasks_of},
@@ -32,6 +39,10 @@ use crate::{
 
 /// Links of all databases.
 const LINKS_MAX: usize = 16_384;
+/// How long the deletions of a database with a hub are kept for sinks that are away.
+const HUB_RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+/// Stands for all hubs of a database where the age of deletions is remembered.
+const RETENTION_OF_HUBS: u64 = 0;
 
 /// See the module.
 #[derive(Default)]
@@ -41,6 +52,10 @@ pub(crate) struct ReplicationLinks {
     pub(super) incoming: Incoming,
     /// Contents of attachments on their way.
     pub(super) staging: Staging,
+    /// The sinks of hubs.
+    pub(super) hubs: HubSessions,
+    /// The tasks that every database has.
+    pub(super) server_wide: Followed,
     /// Tasks that wait until destinations have something.
     waiting: Mutex<Vec<Waker>>,
     /// The address of this server, for operators of others.
@@ -55,12 +70,34 @@ struct Inner {
     /// The index of the shared state that the links follow.
     seen_index: u64,
     /// The tasks of each record, by the version of the record.
-    known: HashMap<DatabaseId, (u64, Arc<Vec<ReplicationTask>>)>,
+    known: HashMap<DatabaseId, (u64, Arc<RecordTasks>)>,
     is_closing: bool,
 }
 
 struct Running {
     shared: Arc<LinkShared>,
+}
+
+/// What a record defines.
+struct RecordTasks {
+    tasks: Vec<ReplicationTask>,
+    sinks: Vec<SinkTask>,
+    hubs: Vec<HubTask>,
+}
+
+impl RecordTasks {
+    fn of(record: &DatabaseRecord) -> RecordTasks {
+        let body = RecordBody::of_record(record);
+        RecordTasks { tasks: tasks_of(record), sinks: sinks_of(&body), hubs: hubs_of(&body) }
+    }
+
+    /// Where the links lead that a node has to run.
+    fn destinations(&self, record: &DatabaseRecord, own: NodeTag) -> Vec<LinkDestination> {
+        let tasks = self.tasks.iter().filter(|task| task.node(&record.topology) == Some(own));
+        let sinks = self.sinks.iter().filter(|sink| sink.node(&record.topology) == Some(own));
+        let of_tasks = tasks.filter_map(ReplicationTask::destination);
+        of_tasks.chain(sinks.flat_map(SinkTask::destinations)).collect()
+    }
 }
 
 /// Where a link is.
@@ -240,7 +277,7 @@ impl ReplicationLinks {
             DestinationKey::Member(tag) if Some(etag) <= link.statistics().complete_until => {
                 Some(tag.clone())
             }
-            DestinationKey::Member(_) | DestinationKey::Task(_) => None,
+            DestinationKey::Member(_) | DestinationKey::Task(_) | DestinationKey::Sink(..) => None,
         });
         members.collect()
     }
@@ -256,7 +293,7 @@ impl ReplicationLinks {
                 let statistics = link.statistics();
                 Some((tag.clone(), (statistics.state, statistics.complete_until)))
             }
-            DestinationKey::Task(_) => None,
+            DestinationKey::Task(_) | DestinationKey::Sink(..) => None,
         });
         members.collect()
     }
@@ -276,7 +313,7 @@ impl ReplicationLinks {
 
     /// What links need of the deletions of a database, whether or not they run.
     fn needs(&self, record: &DatabaseRecord) -> Vec<TombstoneNeed> {
-        let tasks = tasks_of(record);
+        let RecordTasks { tasks, sinks, .. } = RecordTasks::of(record);
         let mut holders: Vec<(DestinationKey, String, bool)> = tasks
             .iter()
             .map(|ReplicationTask { definition, .. }| {
@@ -284,6 +321,11 @@ impl ReplicationLinks {
                 (key, definition.name.clone(), definition.is_disabled)
             })
             .collect();
+        let senders = sinks.iter().filter(|sink| sink.definition.mode.sink_to_hub);
+        holders.extend(senders.map(|SinkTask { definition, .. }| {
+            let key = DestinationKey::Sink(definition.id, Direction::SinkToHub);
+            (key, definition.name.clone(), definition.is_disabled)
+        }));
         let inner = self.lock();
         for member in inner.members.get(&record.topology_id).into_iter().flatten() {
             let tag = member.node_tag.as_str().to_owned();
@@ -298,6 +340,7 @@ impl ReplicationLinks {
             let (process, condition) = (
                 match key {
                     DestinationKey::Task(_) => "ExternalReplication",
+                    DestinationKey::Sink(..) => "PullReplicationAsSink",
                     DestinationKey::Member(_) => "InternalReplication",
                 },
                 if is_disabled { "Disabled" } else { "Running" },
@@ -309,6 +352,28 @@ impl ReplicationLinks {
         }
         needs
     }
+
+    /// What hubs need of the deletions of a database: any sink may come back that was away for a while.
+    fn needs_of_hubs(
+        &self,
+        record: &DatabaseRecord,
+        (now, last): (Duration, Etag),
+    ) -> Vec<TombstoneNeed> {
+        let hubs = hubs_of(&RecordBody::of_record(record)).into_iter();
+        let senders = hubs.filter(|hub| hub.definition.mode.hub_to_sink);
+        let needs = senders.flat_map(|hub| {
+            let of_hub = (record.topology_id, RETENTION_OF_HUBS);
+            let (known, _) = self.hubs.pace(of_hub, HUB_RETENTION, (now, last));
+            let (holder, collection) = (hub.definition.name, None);
+            let condition = if hub.definition.is_disabled { "Disabled" } else { "Running" };
+            let process = "PullReplicationAsHub";
+            TombstoneKind::ALL.map(|kind| {
+                let (holder, collection) = (holder.clone(), collection.clone());
+                TombstoneNeed { holder, process, condition, kind, collection, known }
+            })
+        });
+        needs.collect()
+    }
 }
 
 impl Drop for ReplicationLinks {
@@ -318,9 +383,20 @@ impl Drop for ReplicationLinks {
     }
 }
 
-/// What links need of the deletions of a database: everything that their destinations do not have.
-pub(crate) fn tombstone_needs(links: Arc<ReplicationLinks>) -> DeletionsNeeded {
-    Arc::new(move |record, _| links.needs(record))
+/// What links need of the deletions of a database: everything that their destinations do not have; and what hubs keep for
+/// sinks that are away.
+pub(crate) fn tombstone_needs(
+    links: Arc<ReplicationLinks>,
+    clock: Arc<dyn Clock>,
+) -> DeletionsNeeded {
+    Arc::new(move |record, environment| {
+        let mut needs = links.needs(record);
+        // As long as it cannot be read, it seems not to grow.
+        let last = documents::progress(&environment.read()).map(|progress| progress.last_etag);
+        let now = (clock.monotonic(), last.unwrap_or(Etag::ZERO));
+        needs.extend(links.needs_of_hubs(record, now));
+        needs
+    })
 }
 
 impl Engine {
@@ -375,6 +451,7 @@ impl Engine {
                 return;
             }
         };
+        self.follow_server_wide(index);
         let mut inner = self.replication.lock();
         if inner.is_closing {
             return;
@@ -406,19 +483,21 @@ impl Engine {
         for record in self.catalog.records() {
             let tasks = match inner.known.remove(&record.topology_id) {
                 Some((etag, tasks)) if etag == record.etag => tasks,
-                _ => Arc::new(tasks_of(&record)),
+                _ => Arc::new(RecordTasks::of(&record)),
             };
             if !record.disabled {
                 let members = inner.members.get(&record.topology_id).into_iter().flatten();
                 let members =
                     members.map(|member| LinkDestination::member(record.name.as_str(), member));
-                let own = self.node_tag();
-                let of_tasks = tasks.iter().filter(|task| task.node(&record.topology) == Some(own));
-                let of_tasks = of_tasks.filter_map(ReplicationTask::destination);
+                let of_tasks = tasks.destinations(&record, self.node_tag()).into_iter();
                 wanted.extend(of_tasks.chain(members).map(|to| (Arc::clone(&record), to)));
             }
             known.insert(record.topology_id, (record.etag, tasks));
         }
+        self.replication.hubs.retain(|database, hub| {
+            let tasks = known.get(&database).map(|(_, tasks): &(u64, Arc<RecordTasks>)| tasks);
+            tasks.is_some_and(|tasks| tasks.hubs.iter().any(|known| known.definition.id == hub))
+        });
         inner.known = known;
         inner.members.retain(|database, _| inner.known.contains_key(database));
         for Running { shared, .. } in &inner.running {

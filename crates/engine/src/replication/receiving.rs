@@ -9,8 +9,10 @@ use commands::{Batch, Command, CommandResult};
 use database::DatabaseLease;
 use model::{DatabaseId, DatabaseRecord, Etag, NodeTag};
 use replication::{
-    Answered, Group, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer, not_now,
+    Answered, Group, LinkFilter, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer,
+    not_now,
 };
+use storage::MemoryShare;
 
 use super::statistics::{LinkRun, LinkState, LinkStatistics};
 use crate::{conflicts::conflict_solver, engine::Engine, error::EngineError};
@@ -25,6 +27,8 @@ const ALLOWED_BYTES: u64 = 256 << 10;
 pub struct IncomingLink {
     /// Its id.
     pub source: DatabaseId,
+    /// What its position is kept under: its id, unless the link is filtered.
+    pub stream: DatabaseId,
     /// The tag of its node.
     pub node_tag: NodeTag,
     /// Its name.
@@ -37,6 +41,12 @@ pub struct IncomingLink {
     pub last_ticks: i64,
     /// What was received, and refused.
     pub statistics: LinkStatistics,
+}
+
+/// A message, and the memory that it takes.
+pub(super) struct ReadMessage {
+    pub(super) message: Message,
+    pub(super) share: MemoryShare,
 }
 
 /// What other databases send, by the database that receives it.
@@ -53,7 +63,7 @@ impl Incoming {
     fn greeted(&self, database: DatabaseId, link: IncomingLink) {
         let mut links = self.lock();
         let links = links.entry(database).or_default();
-        match links.iter_mut().find(|known| known.source == link.source) {
+        match links.iter_mut().find(|known| known.stream == link.stream) {
             Some(known) => {
                 let statistics = std::mem::take(&mut known.statistics);
                 *known = IncomingLink { statistics, ..link };
@@ -68,18 +78,18 @@ impl Incoming {
     }
 
     /// Notes whether a sender has lost changes that this database has.
-    fn note_lost(&self, database: DatabaseId, source: DatabaseId, has_lost: bool) {
+    fn note_lost(&self, database: DatabaseId, stream: DatabaseId, has_lost: bool) {
         let mut links = self.lock();
         let links = links.get_mut(&database).into_iter().flatten();
-        for link in links.filter(|link| link.source == source) {
+        for link in links.filter(|link| link.stream == stream) {
             link.statistics.has_lost = has_lost;
         }
     }
 
-    fn note_run(&self, database: DatabaseId, source: DatabaseId, now_ticks: i64, run: LinkRun) {
+    fn note_run(&self, database: DatabaseId, stream: DatabaseId, now_ticks: i64, run: LinkRun) {
         let mut links = self.lock();
         let links = links.get_mut(&database).into_iter().flatten();
-        for link in links.filter(|link| link.source == source) {
+        for link in links.filter(|link| link.stream == stream) {
             link.last_ticks = now_ticks;
             match &run.error {
                 Some(error) => {
@@ -113,23 +123,49 @@ impl Engine {
         bytes: &[u8],
         may_be_member: bool,
     ) -> Result<Vec<u8>, EngineError> {
-        let mut share = self.memory().work.share(ALLOWED_BYTES);
-        // As much again for what is read from it, and for what that is compressed.
-        if share.try_grow_to(replication::memory_of(bytes)).is_err() {
-            let reason = "There is not enough memory for the message now".to_owned();
-            return Ok(not_now(reason).to_bytes());
-        }
-        let message = match Message::read(bytes) {
-            Ok(message) => message,
-            Err(error) => {
-                let (kind, reason) = (RefusalKind::Damaged, error.to_string());
-                return Ok(Reply::Refused(Refusal { kind, reason }).to_bytes());
-            }
+        let ReadMessage { message, share } = match self.read_replicated(bytes) {
+            Ok(read) => read,
+            Err(refused) => return Ok(refused.to_bytes()),
         };
         if message.group().is_some() && !may_be_member {
             let (kind, reason) =
                 (RefusalKind::Never, "The sender is no node of the cluster".to_owned());
             return Ok(Reply::Refused(Refusal { kind, reason }).to_bytes());
+        }
+        let reply = self.receive_message(database, (message, bytes.len()), &LinkFilter::default());
+        drop(share);
+        Ok(reply?.to_bytes())
+    }
+
+    /// Reads a message, or refuses it.
+    pub(super) fn read_replicated(&self, bytes: &[u8]) -> Result<ReadMessage, Reply> {
+        let mut share = self.memory().work.share(ALLOWED_BYTES);
+        // As much again for what is read from it, and for what that is compressed.
+        if share.try_grow_to(replication::memory_of(bytes)).is_err() {
+            return Err(not_now("There is not enough memory for the message now".to_owned()));
+        }
+        match Message::read(bytes) {
+            Ok(message) => Ok(ReadMessage { message, share }),
+            Err(error) => {
+                let (kind, reason) = (RefusalKind::Damaged, error.to_string());
+                Err(Reply::Refused(Refusal { kind, reason }))
+            }
+        }
+    }
+
+    /// Takes a message of so many bytes; nothing of it is stored if the filter lets a part of it not through.
+    pub(super) fn receive_message(
+        &self,
+        database: &DatabaseLease,
+        (message, message_bytes): (Message, usize),
+        filter: &LinkFilter,
+    ) -> Result<Reply, EngineError> {
+        if let Message::Batch(batch) = &message
+            && !batch.items.iter().all(|item| filter.admits(item))
+        {
+            let reason = "A change is not let through by the filter of this link, or is a deletion that is not taken";
+            let (kind, reason) = (RefusalKind::Never, reason.to_owned());
+            return Ok(Reply::Refused(Refusal { kind, reason }));
         }
         let clock = self.clock();
         let (began, began_ticks) = (clock.monotonic(), clock.now().ticks());
@@ -137,12 +173,13 @@ impl Engine {
         let topology = record.topology_id;
         let group = Group { id: topology, record: record.etag };
         let greets = match &message {
-            Message::Greeting(greeting) => Some(greeting.source.database_id),
-            Message::Batch(_) | Message::Content(_) => None,
+            Message::Greeting(greeting) => Some(greeting.stream),
+            Message::Batch(_) | Message::Content(_) | Message::Pull(_) | Message::Asking(_) => None,
         };
         if let Message::Greeting(greeting) = &message {
             let link = IncomingLink {
                 source: greeting.source.database_id,
+                stream: greeting.stream,
                 node_tag: greeting.source.node_tag,
                 database: greeting.database.clone(),
                 url: greeting.url.clone(),
@@ -150,7 +187,7 @@ impl Engine {
                 last_ticks: began_ticks,
                 statistics: LinkStatistics::default(),
             };
-            let left = self.replication.staging.take_of(database, link.source);
+            let left = self.replication.staging.take_of(database, link.stream);
             self.discard_staged(database, &left);
             self.replication.incoming.greeted(topology, link);
         }
@@ -159,16 +196,14 @@ impl Engine {
             answer(&database.read(), group, message, |hash| staging.is_complete(database, hash))?;
         let batch = match answered {
             Answered::Reply(reply) => {
-                if let Some(source) = greets {
+                if let Some(stream) = greets {
                     let has_lost =
                         matches!(&reply, Reply::Refused(Refusal { kind: RefusalKind::Lost, .. }));
-                    self.replication.incoming.note_lost(topology, source, has_lost);
+                    self.replication.incoming.note_lost(topology, stream, has_lost);
                 }
-                return Ok(reply.to_bytes());
+                return Ok(reply);
             }
-            Answered::Stage(piece) => {
-                return Ok(self.stage_replicated(database, piece)?.to_bytes());
-            }
+            Answered::Stage(piece) => return self.stage_replicated(database, piece),
             Answered::Store(mut batch, contents) => {
                 batch.contents = staging.take(database, &contents);
                 batch.keeps_conflicts = conflict_solver(&database.record()).keeps_conflicts();
@@ -176,7 +211,7 @@ impl Engine {
             }
         };
         let contents = batch.contents.clone();
-        let (source, items) = (batch.source.database_id, batch.items.len() as u64);
+        let (stream, items) = (batch.source.database_id, batch.items.len() as u64);
         let stored = self.execute(database, Batch::one(Command::Receive(batch)));
         let reply = match &stored {
             Ok(outcome) => match outcome.results.first() {
@@ -190,18 +225,18 @@ impl Engine {
             began_ticks,
             network_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             items,
-            bytes: bytes.len() as u64,
+            bytes: message_bytes as u64,
             last_etag: reply.as_ref().and_then(replication::accepted_by).unwrap_or(Etag::ZERO),
             error: stored.as_ref().err().map(ToString::to_string),
             ..LinkRun::default()
         };
-        self.replication.incoming.note_run(topology, source, clock.now().ticks(), run);
+        self.replication.incoming.note_run(topology, stream, clock.now().ticks(), run);
         if stored.is_err() {
             // They are sent again.
             self.discard_staged(database, &contents);
         }
         stored?;
         self.resolve_received(database);
-        Ok(reply.unwrap_or_else(|| not_now("The batch has no outcome".to_owned())).to_bytes())
+        Ok(reply.unwrap_or_else(|| not_now("The batch has no outcome".to_owned())))
     }
 }

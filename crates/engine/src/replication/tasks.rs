@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use database::Decision;
 use model::{DatabaseRecord, DatabaseTopology, NodeTag, NodeTask};
-use serde_json::{Map, Value, json};
-use wire::{ExternalReplication, ProtocolError, RavenConnectionString, RecordBody};
+use serde_json::{Map, Value};
+use wire::{ExternalReplication, RavenConnectionString, RecordBody};
 
-use super::destinations::{DestinationKey, LinkDestination};
+use super::{
+    destinations::{DestinationKey, LinkDestination},
+    server_wide::check_own,
+    task_list::{EXTERNAL, SentTask, refused},
+};
 use crate::{
     engine::Engine, error::EngineError, etl::connection_strings::raven_string,
     stored_tasks::settle_tasks,
 };
-
-/// How many tasks a database may have: each has a thread.
-const TASKS_MAX: usize = 64;
 
 /// A task of a database.
 #[derive(Clone, Debug)]
@@ -45,14 +46,13 @@ pub(super) fn tasks_of(record: &DatabaseRecord) -> Vec<ReplicationTask> {
 
 impl ReplicationTask {
     fn stored_in(body: &RecordBody) -> Vec<ReplicationTask> {
-        let stored = body.list(RecordBody::EXTERNAL_REPLICATIONS).iter();
-        let tasks = stored.filter_map(Value::as_object).filter_map(|stored| {
-            let definition = ExternalReplication::read(stored).ok()?;
+        let tasks = EXTERNAL.stored_in(body).filter_map(|stored| {
+            let definition = ExternalReplication::read(&stored).ok()?;
             let connection = raven_string(body, &definition.connection);
             Some(ReplicationTask {
                 connection: connection.map_err(|error| error.to_string()),
                 requires_encryption: body.is_encrypted(),
-                stored: ExternalReplication::with_names_as_written(stored),
+                stored,
                 definition,
             })
         });
@@ -78,39 +78,27 @@ impl ReplicationTask {
             connection: connection.clone(),
             requires_encryption: self.requires_encryption,
             delay: self.definition.delay,
+            sink: None,
         })
     }
 }
 
-fn refused(message: String) -> EngineError {
-    EngineError::Section(ProtocolError::invalid_operation(message))
-}
-
-fn missing_task(id: u64) -> EngineError {
-    refused(format!("External replication task ID: {id} doesn't exist"))
-}
-
 /// Checks that there is a destination, and that what the database has may be sent there.
-fn check_destination(
+pub(super) fn check_destination(
     body: &RecordBody,
     database: &str,
-    task: &ExternalReplication,
+    connection: &str,
+    task: &str,
 ) -> Result<(), EngineError> {
-    let connection = raven_string(body, &task.connection)?;
+    let connection = raven_string(body, connection)?;
     let is_plain = connection.addresses.iter().any(|address| !address.is_encrypted());
     if body.is_encrypted() && is_plain {
         return Err(refused(format!(
-            "The database '{database}' is encrypted, and '{}' would send it over a connection that is not. Name \
-             addresses that begin with https://.",
-            task.name
+            "The database '{database}' is encrypted, and '{task}' would send it over a connection that is not. Name \
+             addresses that begin with https://."
         )));
     }
     Ok(())
-}
-
-fn place_of(tasks: &[Value], id: u64) -> Option<usize> {
-    let number = |task: &Value| ExternalReplication::id_of(task.as_object()?);
-    tasks.iter().position(|task| number(task) == Some(id))
 }
 
 impl Engine {
@@ -134,10 +122,12 @@ impl Engine {
         let index = self.cluster_state().last_index()? + 1;
         let mut id = definition.id;
         let written = self.decide_record_body(database, |record, body| {
-            check_destination(body, database, &definition)?;
+            check_destination(body, database, &definition.connection, &definition.name)?;
             let number_min = index.max(record.etag + 1);
             settle_tasks(body, number_min);
-            id = place(body, (sent, &definition), number_min)?;
+            check_own(body, definition.id)?;
+            let task = SentTask { stored: sent, id: definition.id, name: &definition.name };
+            id = EXTERNAL.put(body, &task, number_min)?;
             Ok(Decision::Replace)
         })?;
         self.follow_replication();
@@ -155,15 +145,13 @@ impl Engine {
         is_disabled: bool,
     ) -> Result<ChangedReplicationTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list(RecordBody::EXTERNAL_REPLICATIONS);
-            let place = place_of(tasks, id).ok_or_else(|| missing_task(id))?;
-            let mut task = tasks[place].as_object().cloned().unwrap_or_default();
+            let task = EXTERNAL.task(body, id)?;
+            check_own(body, id)?;
             if !is_disabled {
-                check_destination(body, database, &ExternalReplication::read(&task)?)?;
+                let definition = ExternalReplication::read(&task)?;
+                check_destination(body, database, &definition.connection, &definition.name)?;
             }
-            task = ExternalReplication::with_names_as_written(&task);
-            task.insert("Disabled".to_owned(), json!(is_disabled));
-            body.list_mut(RecordBody::EXTERNAL_REPLICATIONS)[place] = Value::Object(task);
+            EXTERNAL.set_disabled(body, id, is_disabled)?;
             Ok(Decision::Replace)
         })?;
         self.follow_replication();
@@ -180,54 +168,11 @@ impl Engine {
         id: u64,
     ) -> Result<ChangedReplicationTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list_mut(RecordBody::EXTERNAL_REPLICATIONS);
-            let place = place_of(tasks, id).ok_or_else(|| missing_task(id))?;
-            tasks.remove(place);
+            check_own(body, id)?;
+            EXTERNAL.remove(body, id)?;
             Ok(Decision::Replace)
         })?;
         self.follow_replication();
         Ok(ChangedReplicationTask { index: written.index, id })
     }
-}
-
-/// Puts a task into a record whose tasks are in order: in the place of the one with its number, or behind the others with
-/// a new one. Returns the number.
-fn place(
-    body: &mut RecordBody,
-    (sent, definition): (&Map<String, Value>, &ExternalReplication),
-    number_min: u64,
-) -> Result<u64, EngineError> {
-    let tasks = body.list(RecordBody::EXTERNAL_REPLICATIONS);
-    let place = match definition.id {
-        0 => None,
-        id => Some(place_of(tasks, id).ok_or_else(|| missing_task(id))?),
-    };
-    let is_taken = tasks.iter().enumerate().any(|(at, task)| {
-        let known = task["Name"].as_str();
-        Some(at) != place && known.is_some_and(|known| known.eq_ignore_ascii_case(&definition.name))
-    });
-    if is_taken {
-        return Err(refused(format!(
-            "Can't use task name '{}', there is already an external replication task with that name",
-            definition.name
-        )));
-    }
-    let id = match definition.id {
-        0 => number_min,
-        id => id,
-    };
-    let mut stored = ExternalReplication::with_names_as_written(sent);
-    stored.insert("TaskId".to_owned(), json!(id));
-    stored.insert("Name".to_owned(), json!(definition.name));
-    let tasks = body.list_mut(RecordBody::EXTERNAL_REPLICATIONS);
-    match place {
-        Some(place) => tasks[place] = Value::Object(stored),
-        None if TASKS_MAX <= tasks.len() => {
-            return Err(refused(format!(
-                "A database has at most {TASKS_MAX} tasks of external replication."
-            )));
-        }
-        None => tasks.push(Value::Object(stored)),
-    }
-    Ok(id)
 }

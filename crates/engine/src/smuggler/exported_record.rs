@@ -56,6 +56,7 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) {
     let body = RecordBody::of_record(record);
+    let shown = body.clone().shown();
     let mut exported = Map::new();
     let mut put = |name: &str, value: Value| drop(exported.insert(name.to_owned(), value));
     put("DatabaseName", json!(record.name.as_str()));
@@ -68,7 +69,7 @@ pub(super) fn write(
         if !options.includes_record_part(word) {
             continue;
         }
-        let stored = body.properties().get(*property).filter(|stored| !stored.is_null());
+        let stored = shown.get(*property).filter(|stored| !stored.is_null());
         match (stored, empty) {
             (Some(Value::Object(settings)), _) if *property == "Settings" => {
                 put(property, settings_list(settings));

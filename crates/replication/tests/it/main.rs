@@ -5,6 +5,7 @@
 mod conflicts;
 mod documents;
 mod generated;
+mod hubs;
 mod identity;
 mod parts;
 mod world;

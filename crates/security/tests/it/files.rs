@@ -91,7 +91,7 @@ fn rsa_keys_are_made_on_request_and_read_by_old_clients() {
     assert_eq!(from_pem.key_pem(), key);
     let from_pfx = KeyPair::from_file(&made.to_pfx("app", "pw").unwrap(), None, "pw").unwrap();
     assert_eq!(from_pfx.key_pem(), key);
-    // It certifies others, too.
+    // It certifies others, too, whose chains have all that certify it.
     let authority = security::Authority::from_key_pair(std::sync::Arc::new(from_pfx));
-    assert_eq!(authority.issue_client(&request, NOW).unwrap().chain().len(), 2);
+    assert_eq!(authority.issue_client(&request, NOW).unwrap().chain().len(), 3);
 }

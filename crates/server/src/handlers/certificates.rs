@@ -315,7 +315,7 @@ fn normal(thumbprint: &str) -> String {
 }
 
 /// A certificate as it was uploaded: in base64 the bytes of DER, PEM or PKCS #12.
-fn uploaded(text: &str, password: &str) -> Result<Certificate, ApiError> {
+pub(crate) fn uploaded(text: &str, password: &str) -> Result<Certificate, ApiError> {
     let bytes = base64_bytes(text).ok_or_else(unusable)?;
     if let Ok(certificate) = Certificate::from_der(&bytes) {
         return Ok(certificate);

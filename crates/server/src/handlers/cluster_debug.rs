@@ -220,7 +220,7 @@ fn maintenance_json(state: &ServerState) -> Result<Value, ApiError> {
                 engine::DestinationKey::Member(tag) => {
                     Some((tag, link.accepted.map(|etag| etag.0).into()))
                 }
-                engine::DestinationKey::Task(_) => None,
+                engine::DestinationKey::Task(_) | engine::DestinationKey::Sink(..) => None,
             })
             .collect();
         let report = json!({

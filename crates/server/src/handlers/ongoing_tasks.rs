@@ -1,8 +1,10 @@
-//! Ongoing tasks of a database: subscriptions, scheduled backups, ETL tasks and external replication. Other kinds are rejected.
+//! Ongoing tasks of a database: subscriptions, scheduled backups, ETL tasks, external replication, hubs and sinks. Other kinds
+//! are rejected.
 
 use cluster_state::SubscriptionRecord;
 use engine::{
-    BackupTask, EngineError, EtlTask, ReplicationTask, SubscriptionKey, node_of_subscription,
+    BackupTask, EngineError, EtlTask, HubTask, ReplicationTask, SinkTask, SubscriptionKey,
+    node_of_subscription,
 };
 use http::StatusCode;
 use model::{DatabaseRecord, NodeTag};
@@ -14,7 +16,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     handlers::{
-        backups, etl, replication,
+        backups, etl, pull_replication, replication,
         subscriptions::{
             for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
         },
@@ -28,13 +30,17 @@ enum Kind {
     Backup,
     RavenEtl,
     Replication,
+    Hub,
+    Sink,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 6] = [
     ("Subscription", Kind::Subscription),
     ("Backup", Kind::Backup),
     ("RavenEtl", Kind::RavenEtl),
     ("Replication", Kind::Replication),
+    ("PullReplicationAsHub", Kind::Hub),
+    ("PullReplicationAsSink", Kind::Sink),
 ];
 
 /// The kind of task that a request is about; unknown ones are rejected.
@@ -158,36 +164,52 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
             Ok(())
         })?;
     }
-    let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":[]}}");
+    let sinks = call.state.engine.sinks(&record);
+    let sinks =
+        sinks.iter().map(|task| Value::Object(pull_replication::sink_json(call, &record, task)));
+    for task in sinks.chain(pull_replication::connected_json(call, &record)) {
+        let json = task.to_string();
+        tasks.add(json.len(), |out| {
+            out.extend_from_slice(json.as_bytes());
+            Ok(())
+        })?;
+    }
+    let hubs = Value::Array(pull_replication::definitions_json(call, &record));
+    let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":{hubs}}}");
     Ok(tasks.end(tail.as_bytes()))
 }
 
 /// `GET /task`.
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
-    let kind = kind_of(call)?;
-    if kind == Kind::RavenEtl {
-        let record = call.database()?.record();
-        return Ok(match named_etl(call, &record)? {
-            Some(task) => Answer::shape(StatusCode::OK, &etl::details_json(call, &record, &task)),
-            None => Answer::empty(StatusCode::NOT_FOUND),
-        });
-    }
-    if kind == Kind::Replication {
-        let record = call.database()?.record();
-        return Ok(match named_replication(call, &record)? {
-            Some(task) => {
-                Answer::shape(StatusCode::OK, &replication::task_json(call, &record, &task))
-            }
-            None => Answer::empty(StatusCode::NOT_FOUND),
-        });
-    }
-    if kind == Kind::Backup {
-        let record = call.database()?.record();
-        return Ok(match named_backup(call, &record)? {
-            Some(task) => Answer::shape(StatusCode::OK, &backups::task_json(call, &record, &task)?),
-            None => Answer::empty(StatusCode::NOT_FOUND),
-        });
-    }
+    let record = call.database()?.record();
+    let found = match kind_of(call)? {
+        Kind::Subscription => return get_subscription(call),
+        Kind::Hub => {
+            let message = "Getting task info for PullReplicationAsHub is not supported";
+            return Err(ApiError::new(ErrorKind::BadRequest, message));
+        }
+        Kind::RavenEtl => {
+            named_etl(call, &record)?.map(|task| etl::details_json(call, &record, &task))
+        }
+        Kind::Replication => {
+            let task = named_replication(call, &record)?;
+            task.map(|task| Value::Object(replication::task_json(call, &record, &task)))
+        }
+        Kind::Sink => {
+            let task = named_sink(call, &record)?;
+            task.map(|task| Value::Object(pull_replication::sink_json(call, &record, &task)))
+        }
+        Kind::Backup => named_backup(call, &record)?
+            .map(|task| backups::task_json(call, &record, &task))
+            .transpose()?,
+    };
+    Ok(match found {
+        Some(task) => Answer::shape(StatusCode::OK, &task),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+fn get_subscription(call: &Call) -> Result<Answer, ApiError> {
     let Some(record) = named(call)? else {
         let name = call.query().get("taskName").unwrap_or_default().to_owned();
         return Err(EngineError::SubscriptionMissing { key: SubscriptionKey::Name(name) }.into());
@@ -218,42 +240,43 @@ fn set_state_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
     let is_disabled = query.bool("disable")?.ok_or_else(|| {
         ApiError::argument("Query string disable is mandatory, but wasn't specified.")
     })?;
-    let key = query.long("key")?.unwrap_or(0);
-    if kind == Kind::Backup {
-        let database = call.database()?.record();
-        let id = u64::try_from(key).unwrap_or(0);
-        let engine = &call.state.engine;
-        let changed = engine.set_backup_task_state(database.name.as_str(), id, is_disabled)?;
-        return Ok(changed_answer(key, changed.index));
+    let record = call.database()?.record();
+    let (engine, name) = (&call.state.engine, record.name.as_str());
+    let key = query.long("key")?;
+    let id = |named: Option<u64>| match key {
+        Some(key) => u64::try_from(key).unwrap_or(0),
+        None => named.unwrap_or(0),
+    };
+    if !is_disabled && matches!(kind, Kind::RavenEtl | Kind::Replication | Kind::Sink) {
+        etl::check_enabling(call)?;
     }
-    if kind == Kind::RavenEtl {
-        let database = call.database()?.record();
-        if !is_disabled {
-            etl::check_enabling(call)?;
+    let (id, index) = match kind {
+        Kind::Subscription => return set_subscription_state_of(call, is_disabled),
+        Kind::Backup => {
+            (id(None), engine.set_backup_task_state(name, id(None), is_disabled)?.index)
         }
-        let id = match query.long("key")? {
-            Some(key) => u64::try_from(key).unwrap_or(0),
-            None => named_etl(call, &database)?.map_or(0, |task| task.definition.id),
-        };
-        let engine = &call.state.engine;
-        let changed = engine.set_etl_task_state(database.name.as_str(), id, is_disabled)?;
-        let id = i64::try_from(id).unwrap_or(0);
-        return Ok(changed_answer(id, changed.index));
-    }
-    if kind == Kind::Replication {
-        let database = call.database()?.record();
-        if !is_disabled {
-            etl::check_enabling(call)?;
+        Kind::RavenEtl => {
+            let id = id(named_etl(call, &record)?.map(|task| task.definition.id));
+            (id, engine.set_etl_task_state(name, id, is_disabled)?.index)
         }
-        let id = match query.long("key")? {
-            Some(key) => u64::try_from(key).unwrap_or(0),
-            None => named_replication(call, &database)?.map_or(0, |task| task.definition.id),
-        };
-        let engine = &call.state.engine;
-        let changed = engine.set_replication_task_state(database.name.as_str(), id, is_disabled)?;
-        let id = i64::try_from(id).unwrap_or(0);
-        return Ok(changed_answer(id, changed.index));
-    }
+        Kind::Replication => {
+            let id = id(named_replication(call, &record)?.map(|task| task.definition.id));
+            (id, engine.set_replication_task_state(name, id, is_disabled)?.index)
+        }
+        Kind::Hub => {
+            let id = id(named_hub(call, &record)?.map(|task| task.definition.id));
+            (id, engine.set_hub_state(name, id, is_disabled)?.index)
+        }
+        Kind::Sink => {
+            let id = id(named_sink(call, &record)?.map(|task| task.definition.id));
+            (id, engine.set_sink_state(name, id, is_disabled)?.index)
+        }
+    };
+    Ok(changed_answer(i64::try_from(id).unwrap_or(0), index))
+}
+
+fn set_subscription_state_of(call: &Call, is_disabled: bool) -> Result<Answer, ApiError> {
+    let query = call.query();
     let Some(record) = named(call)? else {
         let name = query.get("taskName").unwrap_or_default();
         let database = call.database()?.record();
@@ -261,7 +284,7 @@ fn set_state_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
         return Err(ApiError::new(ErrorKind::StateChangeRefused, message));
     };
     let changed = set_disabled(call, &record, is_disabled)?;
-    Ok(changed_answer(key, changed.index))
+    Ok(changed_answer(query.long("key")?.unwrap_or(0), changed.index))
 }
 
 /// `DELETE /admin/tasks`.
@@ -277,27 +300,21 @@ pub(crate) fn delete_subscription(call: &Call) -> Result<Answer, ApiError> {
 fn delete_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = query.long("id")?.unwrap_or(0);
-    if kind == Kind::Backup {
-        let database = call.database()?.record();
-        let task = u64::try_from(id).unwrap_or(0);
-        let changed = call.state.engine.delete_backup_task(database.name.as_str(), task)?;
-        return Ok(changed_answer(id, changed.index));
-    }
-    if kind == Kind::RavenEtl {
-        let database = call.database()?.record();
-        let task = u64::try_from(id).unwrap_or(0);
-        let changed = call.state.engine.delete_etl_task(database.name.as_str(), task)?;
-        return Ok(changed_answer(id, changed.index));
-    }
-    if kind == Kind::Replication {
-        let database = call.database()?.record();
-        let task = u64::try_from(id).unwrap_or(0);
-        let changed = call.state.engine.delete_replication_task(database.name.as_str(), task)?;
-        return Ok(changed_answer(id, changed.index));
-    }
-    let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
-    remove(call, &record.name)?;
-    let index = call.state.engine.cluster_state().last_index()?;
+    let task = u64::try_from(id).unwrap_or(0);
+    let record = call.database()?.record();
+    let (engine, name) = (&call.state.engine, record.name.as_str());
+    let index = match kind {
+        Kind::Subscription => {
+            let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
+            remove(call, &record.name)?;
+            engine.cluster_state().last_index()?
+        }
+        Kind::Backup => engine.delete_backup_task(name, task)?.index,
+        Kind::RavenEtl => engine.delete_etl_task(name, task)?.index,
+        Kind::Replication => engine.delete_replication_task(name, task)?.index,
+        Kind::Hub => engine.delete_hub(name, task)?.index,
+        Kind::Sink => engine.delete_sink(name, task)?.index,
+    };
     Ok(changed_answer(id, index))
 }
 
@@ -305,41 +322,67 @@ fn changed_answer(task: i64, index: u64) -> Answer {
     Answer::shape(StatusCode::OK, &json!({"TaskId": task, "RaftCommandIndex": index}))
 }
 
+/// Whether a request means the task of this number and name, which it names by either.
+fn is_named(call: &Call, number: u64, known: Option<&str>) -> Result<bool, ApiError> {
+    let query = call.query();
+    Ok(match query.long("key")? {
+        Some(id) => i64::try_from(number) == Ok(id),
+        None => {
+            let name = query.get("taskName").filter(|name| !name.is_empty());
+            name.zip(known).is_some_and(|(name, known)| known.eq_ignore_ascii_case(name))
+        }
+    })
+}
+
+/// The first task that a request names.
+fn first_named<T>(
+    call: &Call,
+    tasks: Vec<T>,
+    names: impl Fn(&T) -> (u64, Option<&str>),
+) -> Result<Option<T>, ApiError> {
+    for task in tasks {
+        let (number, name) = names(&task);
+        if is_named(call, number, name)? {
+            return Ok(Some(task));
+        }
+    }
+    Ok(None)
+}
+
 /// The scheduled backup that a request names, by its number or its name.
 fn named_backup(call: &Call, record: &DatabaseRecord) -> Result<Option<BackupTask>, ApiError> {
-    let query = call.query();
-    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
-    let is_named = |task: &BackupTask| match id {
-        Some(id) => i64::try_from(task.definition.id) == Ok(id),
-        None => name.is_some_and(|name| {
-            let known = task.definition.name.as_deref();
-            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
-        }),
-    };
-    Ok(call.state.engine.backup_tasks(record).into_iter().find(is_named))
+    first_named(call, call.state.engine.backup_tasks(record), |task| {
+        (task.definition.id, task.definition.name.as_deref())
+    })
 }
 
-/// The ETL task that a request names, by its number or its name.
+/// The same of ETL tasks.
 fn named_etl(call: &Call, record: &DatabaseRecord) -> Result<Option<EtlTask>, ApiError> {
-    let query = call.query();
-    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
-    let is_named = |task: &EtlTask| match id {
-        Some(id) => i64::try_from(task.definition.id) == Ok(id),
-        None => name.is_some_and(|name| task.definition.name.eq_ignore_ascii_case(name)),
-    };
-    Ok(call.state.engine.etl_tasks(record).into_iter().find(is_named))
+    first_named(call, call.state.engine.etl_tasks(record), |task| {
+        (task.definition.id, Some(&task.definition.name))
+    })
 }
 
-/// The task of external replication that a request names, by its number or its name.
+/// The same of tasks of external replication.
 fn named_replication(
     call: &Call,
     record: &DatabaseRecord,
 ) -> Result<Option<ReplicationTask>, ApiError> {
-    let query = call.query();
-    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
-    let is_named = |task: &ReplicationTask| match id {
-        Some(id) => i64::try_from(task.definition.id) == Ok(id),
-        None => name.is_some_and(|name| task.definition.name.eq_ignore_ascii_case(name)),
-    };
-    Ok(call.state.engine.replication_tasks(record).into_iter().find(is_named))
+    first_named(call, call.state.engine.replication_tasks(record), |task| {
+        (task.definition.id, Some(&task.definition.name))
+    })
+}
+
+/// The same of hubs.
+fn named_hub(call: &Call, record: &DatabaseRecord) -> Result<Option<HubTask>, ApiError> {
+    first_named(call, call.state.engine.hubs(record), |task| {
+        (task.definition.id, Some(&task.definition.name))
+    })
+}
+
+/// The same of sinks.
+fn named_sink(call: &Call, record: &DatabaseRecord) -> Result<Option<SinkTask>, ApiError> {
+    first_named(call, call.state.engine.sinks(record), |task| {
+        (task.definition.id, Some(&task.definition.name))
+    })
 }

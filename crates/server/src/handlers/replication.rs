@@ -112,6 +112,7 @@ fn kind_of(key: &DestinationKey) -> &'static str {
     match key {
         DestinationKey::Task(_) => "External",
         DestinationKey::Member(_) => "Internal",
+        DestinationKey::Sink(..) => "PullAsSink",
     }
 }
 
@@ -124,7 +125,9 @@ fn destination_json(key: &DestinationKey, database: &str, statistics: &LinkStati
         "Disabled": false,
     });
     match key {
-        DestinationKey::Task(id) => shown["TaskId"] = (*id).into(),
+        DestinationKey::Task(id) | DestinationKey::Sink(id, _) => {
+            shown["TaskId"] = (*id).into();
+        }
         DestinationKey::Member(tag) => shown["NodeTag"] = tag.clone().into(),
     }
     shown
@@ -140,6 +143,8 @@ fn source_json(link: &IncomingLink) -> Value {
         "Type": match link.kind {
             LinkKind::External => "External",
             LinkKind::Internal => "Internal",
+            LinkKind::HubToSink => "PullAsSink",
+            LinkKind::SinkToHub => "PullAsHub",
         },
     })
 }

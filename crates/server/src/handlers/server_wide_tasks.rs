@@ -1,11 +1,13 @@
-//! Tasks of all databases, of every kind that this server has: backups.
+//! Tasks of all databases, of every kind that this server has: backups and external replication.
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::ErrorKind;
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, call::Call, handlers::server_wide_backups,
+    answers::answer::Answer,
+    api_error::ApiError,
+    call::Call,
+    handlers::{server_wide_backups, server_wide_replication},
     http::router::Answering,
 };
 
@@ -13,7 +15,6 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Backup,
-    /// This server has none yet.
     Replication,
 }
 
@@ -31,14 +32,17 @@ fn kind_of(call: &Call) -> Result<Kind, ApiError> {
 pub(crate) fn definitions(call: &Call) -> Result<Answer, ApiError> {
     match kind_of(call)? {
         Kind::Backup => server_wide_backups::list(call),
-        Kind::Replication => Ok(Answer::shape(StatusCode::OK, &json!({"Results": []}))),
+        Kind::Replication => server_wide_replication::list(call),
     }
 }
 
 /// `GET /admin/server-wide/tasks`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let tasks = call.state.engine.server_wide_backups();
-    let tasks: Vec<Value> = tasks.iter().map(server_wide_backups::task_json).collect();
+    let replications = call.state.engine.server_wide_replications()?;
+    let replications = replications.iter().map(server_wide_replication::task_json);
+    let tasks = tasks.iter().map(server_wide_backups::task_json);
+    let tasks: Vec<Value> = tasks.chain(replications).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Tasks": tasks})))
 }
 
@@ -53,7 +57,9 @@ pub(crate) fn set_state(call: Call) -> Answering {
     };
     match read() {
         Ok((Kind::Backup, is_disabled)) => server_wide_backups::set_state(call, is_disabled),
-        Ok((Kind::Replication, _)) => failed(missing("change")),
+        Ok((Kind::Replication, is_disabled)) => {
+            server_wide_replication::set_state(call, is_disabled)
+        }
         Err(error) => failed(error),
     }
 }
@@ -62,16 +68,11 @@ pub(crate) fn set_state(call: Call) -> Answering {
 pub(crate) fn delete(call: Call) -> Answering {
     match kind_of(&call) {
         Ok(Kind::Backup) => server_wide_backups::delete(call),
-        Ok(Kind::Replication) => failed(missing("delete")),
+        Ok(Kind::Replication) => server_wide_replication::delete(call),
         Err(error) => failed(error),
     }
 }
 
 fn failed(error: ApiError) -> Answering {
     Box::pin(async move { Err(error) })
-}
-
-fn missing(what: &str) -> ApiError {
-    let message = format!("There is no server-wide task of type 'Replication' to {what}");
-    ApiError::new(ErrorKind::RachisApply, message)
 }

@@ -44,6 +44,8 @@ use crate::server_state::ServerState;
 
 /// Connections that are kept.
 const KEPT_MAX: usize = 256;
+/// Certificates of clients that are remembered.
+const CLIENTS_MAX: usize = 1024;
 /// A connection on which nothing was sent for so long is closed.
 const KEPT_IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -59,9 +61,26 @@ pub(crate) struct HttpOutbound {
 #[derive(Default)]
 struct Inner {
     /// Connections on which nothing is in progress.
-    kept: HashMap<NodeAddress, Vec<Kept>>,
+    kept: HashMap<Way, Vec<Kept>>,
     /// How connections are encrypted, with the certificate that it was made for.
     encryption: Option<(Option<Arc<KeyPair>>, Arc<ClientConfig>)>,
+    /// The same for clients with certificates of their own, by the thumbprints of these.
+    of_clients: HashMap<String, Arc<ClientConfig>>,
+}
+
+/// A server, and the thumbprint of the certificate that connections to it are made with, if that is not the server's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Way {
+    server: NodeAddress,
+    certificate: Option<String>,
+}
+
+impl Way {
+    fn of(request: &OutboundRequest) -> Way {
+        let identity = request.identity.as_ref().filter(|_| request.server.is_encrypted());
+        let certificate = identity.map(|identity| identity.thumbprint().to_owned());
+        Way { server: request.server.clone(), certificate }
+    }
 }
 
 struct Kept {
@@ -224,27 +243,27 @@ impl HttpOutbound {
         request: OutboundRequest,
     ) -> Result<(Sender, Response<Incoming>), String> {
         let server = request.server.clone();
+        let encryption = self.encryption_of(&request)?;
         let made = made(request)?;
-        let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
         let mut sender = connect(&server, encryption).await?;
         let answered = sender.send_request(made).await;
         Ok((sender, answered.map_err(|error| format!("the connection broke: {error}"))?))
     }
 
     async fn exchange(&self, request: OutboundRequest) -> Result<OutboundAnswer, String> {
-        let (server, answer_bytes_max) = (request.server.clone(), request.answer_bytes_max);
+        let (way, answer_bytes_max) = (Way::of(&request), request.answer_bytes_max);
+        let encryption = self.encryption_of(&request)?;
         let made = made(request)?;
-        let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
-        if let Some(mut sender) = self.take_kept(&server) {
+        if let Some(mut sender) = self.take_kept(&way) {
             // The server may have closed it meanwhile.
             if let Ok(answer) = exchange_on(&mut sender, made.clone(), answer_bytes_max).await {
-                self.keep(server, sender);
+                self.keep(way, sender);
                 return Ok(answer);
             }
         }
-        let mut sender = connect(&server, encryption).await?;
+        let mut sender = connect(&way.server, encryption).await?;
         let answer = exchange_on(&mut sender, made, answer_bytes_max).await?;
-        self.keep(server, sender);
+        self.keep(way, sender);
         Ok(answer)
     }
 
@@ -253,10 +272,11 @@ impl HttpOutbound {
         &self,
         request: OutboundRequest,
     ) -> Result<OutboundAnswer, ExchangeError> {
-        let (server, answer_bytes_max) = (request.server.clone(), request.answer_bytes_max);
+        let (way, answer_bytes_max) = (Way::of(&request), request.answer_bytes_max);
+        let encryption = self.encryption_of(&request).map_err(ExchangeError::NotSent)?;
         let made = made(request).map_err(ExchangeError::NotSent)?;
         let mut kept = None;
-        while let Some(mut sender) = self.take_kept(&server) {
+        while let Some(mut sender) = self.take_kept(&way) {
             if sender.ready().await.is_ok() {
                 kept = Some(sender);
                 break;
@@ -264,17 +284,11 @@ impl HttpOutbound {
         }
         let mut sender = match kept {
             Some(sender) => sender,
-            None => {
-                let encryption = match server.is_encrypted() {
-                    true => Some(self.encryption().map_err(ExchangeError::NotSent)?),
-                    false => None,
-                };
-                connect(&server, encryption).await.map_err(ExchangeError::NotSent)?
-            }
+            None => connect(&way.server, encryption).await.map_err(ExchangeError::NotSent)?,
         };
         let answer = exchange_on(&mut sender, made, answer_bytes_max).await;
         let answer = answer.map_err(ExchangeError::Broken)?;
-        self.keep(server, sender);
+        self.keep(way, sender);
         Ok(answer)
     }
 
@@ -287,9 +301,9 @@ impl HttpOutbound {
         connect(server, encryption).await
     }
 
-    fn take_kept(&self, server: &NodeAddress) -> Option<Sender> {
+    fn take_kept(&self, way: &Way) -> Option<Sender> {
         let mut inner = self.inner();
-        let kept = inner.kept.get_mut(server)?;
+        let kept = inner.kept.get_mut(way)?;
         std::iter::from_fn(|| kept.pop()).find(Kept::is_usable).map(|kept| kept.sender)
     }
 
@@ -297,15 +311,38 @@ impl HttpOutbound {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, server: NodeAddress, sender: Sender) {
+    fn keep(&self, way: Way, sender: Sender) {
         let kept = &mut self.inner().kept;
         kept.retain(|_, of_server| {
             of_server.retain(Kept::is_usable);
             !of_server.is_empty()
         });
         if kept.values().map(Vec::len).sum::<usize>() < KEPT_MAX && !sender.is_closed() {
-            kept.entry(server).or_default().push(Kept { sender, used_at: Instant::now() });
+            kept.entry(way).or_default().push(Kept { sender, used_at: Instant::now() });
         }
+    }
+
+    /// How the connection of a request is encrypted; `None`: not at all.
+    fn encryption_of(
+        &self,
+        request: &OutboundRequest,
+    ) -> Result<Option<Arc<ClientConfig>>, String> {
+        if !request.server.is_encrypted() {
+            return Ok(None);
+        }
+        let own = self.encryption()?;
+        let Some(identity) = &request.identity else { return Ok(Some(own)) };
+        let mut inner = self.inner();
+        if let Some(known) = inner.of_clients.get(identity.thumbprint()) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let own_pair = inner.encryption.as_ref().and_then(|(pair, _)| pair.clone());
+        let config = Arc::new(config_of(own_pair.as_deref(), Some(&identity.0))?);
+        if CLIENTS_MAX <= inner.of_clients.len() {
+            inner.of_clients.clear();
+        }
+        inner.of_clients.insert(identity.thumbprint().to_owned(), Arc::clone(&config));
+        Ok(Some(config))
     }
 
     /// How connections are encrypted with the certificate that the server has now. Those of the former one are closed.
@@ -317,8 +354,10 @@ impl HttpOutbound {
         {
             return Ok(Arc::clone(config));
         }
-        let config = Arc::new(config_of(pair.as_deref())?);
-        inner.kept.retain(|server, _| !server.is_encrypted());
+        let config = Arc::new(config_of(pair.as_deref(), pair.as_deref())?);
+        inner.kept.retain(|way, _| !way.server.is_encrypted());
+        // They trust what the server trusts.
+        inner.of_clients.clear();
         inner.encryption = Some((pair, Arc::clone(&config)));
         Ok(config)
     }
@@ -342,12 +381,14 @@ where
     begin(stream.map_err(|error| format!("the handshake failed: {error}"))?).await
 }
 
-fn config_of(pair: Option<&KeyPair>) -> Result<ClientConfig, String> {
+/// Trusts what is in the chain of the server's own certificate, and in that of the one to connect with.
+fn config_of(own: Option<&KeyPair>, pair: Option<&KeyPair>) -> Result<ClientConfig, String> {
     let chain = |pair: &KeyPair| -> Vec<CertificateDer<'static>> {
         pair.chain().iter().map(|one| CertificateDer::from(one.der().to_vec())).collect()
     };
     let mut roots = RootCertStore::empty();
     // One that cannot be an authority is none.
+    roots.add_parsable_certificates(own.map(chain).unwrap_or_default());
     roots.add_parsable_certificates(pair.map(chain).unwrap_or_default());
     let of_system = rustls_native_certs::load_native_certs();
     for error in of_system.errors {

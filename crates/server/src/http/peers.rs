@@ -55,6 +55,7 @@ impl Peers for HttpPeers {
             body: Arc::new(request),
             time_max: TIME_MAX,
             answer_bytes_max: ANSWER_BYTES_MAX,
+            identity: None,
         };
         // Sockets belong to the server's runtime; the consensus has one of its own.
         let exchange = runtime.spawn(async move { outbound.exchange_once(request).await });

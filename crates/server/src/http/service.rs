@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use security::{Caller, PresentedKey, Requirement};
+use security::{Caller, Denial, PresentedKey, Requirement};
 use tokio::{sync::mpsc, task::block_in_place};
 use wire::{ErrorKind, QueryString, header_names};
 
@@ -265,14 +265,16 @@ impl Exchange {
                 None => route_not_found(method.as_str(), target),
             });
         };
-        caller.check(found.route.requirement, found.database.as_deref())?;
+        check(state, &caller, (found.route.requirement, found.database.as_deref()))?;
         if let Some(audited) = &mut self.audited {
             audited.permit(found.route.requirement)?;
         }
         self.is_repeatable =
             matches!(found.route.requirement, Requirement::Read) || method == Method::GET;
         let lasts = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_))
-            || found.route.body == BodyUse::Streamed;
+            || found.route.body == BodyUse::Streamed
+            // A hub answers when it has something.
+            || found.route.requirement == Requirement::Sink;
         self.path = (!lasts).then_some(found.route.path);
         if let Some(name) = found.database {
             let database = open_database(state, &name).await?;
@@ -364,6 +366,21 @@ impl Exchange {
             add(header_names::REFRESH_CLIENT_CONFIGURATION, HeaderValue::from_static("true"));
         }
     }
+}
+
+/// Whether the client may do this. Sinks of hubs are known by the database alone.
+fn check(
+    state: &ServerState,
+    caller: &Caller,
+    (requirement, database): (Requirement, Option<&str>),
+) -> Result<(), Denial> {
+    caller.check(requirement, database).or_else(|denial| {
+        let certificate = caller.certificate().filter(|_| requirement == Requirement::Sink);
+        let is_sink = certificate.zip(database).is_some_and(|(certificate, database)| {
+            state.engine.is_known_to_hubs(database, certificate.thumbprint())
+        });
+        if is_sink { Ok(()) } else { Err(denial) }
+    })
 }
 
 /// The error for a route that is not implemented yet. The operation that the request was to start,

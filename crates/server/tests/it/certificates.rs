@@ -46,10 +46,10 @@ impl Drop for Scratch {
 }
 
 /// A server with a certificate, and the authority that made it.
-struct Secured {
-    server: TestServer,
-    authority: Authority,
-    own: KeyPair,
+pub(crate) struct Secured {
+    pub(crate) server: TestServer,
+    pub(crate) authority: Authority,
+    pub(crate) own: KeyPair,
     file: PathBuf,
     _scratch: Scratch,
 }
@@ -68,7 +68,7 @@ fn issue_server(authority: &Authority) -> KeyPair {
     authority.issue_server(&ServerRequest { hosts, key: KeyAlgorithm::Ecdsa }, now()).unwrap()
 }
 
-fn secured() -> Secured {
+pub(crate) fn secured() -> Secured {
     secured_with(None)
 }
 
@@ -91,14 +91,14 @@ fn secured_by(further: &[&str], audit: Option<server::AuditSink>) -> Secured {
     Secured { server, authority, own, file, _scratch: scratch }
 }
 
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
@@ -148,7 +148,7 @@ impl ServerCertVerifier for AnyServer {
 }
 
 impl Secured {
-    fn client(&self, name: &str) -> KeyPair {
+    pub(crate) fn client(&self, name: &str) -> KeyPair {
         let request =
             ClientRequest { name: name.to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
         self.authority.issue_client(&request, now()).unwrap()
@@ -174,7 +174,13 @@ impl Secured {
         StreamOwned::new(connection, TcpStream::connect(self.server.address).unwrap())
     }
 
-    fn send(&self, client: Option<&KeyPair>, method: &str, target: &str, body: &str) -> Reply {
+    pub(crate) fn send(
+        &self,
+        client: Option<&KeyPair>,
+        method: &str,
+        target: &str,
+        body: &str,
+    ) -> Reply {
         self.send_with(client, method, target, "", body)
     }
 
@@ -247,13 +253,19 @@ impl Secured {
         reply.json()["Key"].as_str().unwrap().to_owned()
     }
 
-    fn create(&self, name: &str) {
+    pub(crate) fn create(&self, name: &str) {
         let target = format!("/admin/databases?name={name}");
         let body = json!({ "DatabaseName": name }).to_string();
         assert_eq!(self.send(Some(&self.own), "PUT", &target, &body).status, 201);
     }
 
-    fn register(&self, by: &KeyPair, pair: &KeyPair, clearance: &str, permissions: Value) -> Reply {
+    pub(crate) fn register(
+        &self,
+        by: &KeyPair,
+        pair: &KeyPair,
+        clearance: &str,
+        permissions: Value,
+    ) -> Reply {
         let body = json!({
             "Name": pair.certificate().subject(),
             "Certificate": model::base64_text(pair.certificate().der()),
