@@ -17,8 +17,9 @@ const HELP: &str = "\
 Usage: corvus backup verify [--key=<file>] <file>...
 
 Reads each file through: whether it is complete, whether each element is intact, and whether contents of
-attachments have their hashes. A file is a backup (.ravendb-full-backup, .ravendb-incremental-backup) or a
-dump (.ravendbdump), of Corvus or of RavenDB. --key names a file with the key of encrypted ones: 32 bytes,
+attachments have their hashes; of a snapshot (.ravendb-snapshot), whether each page is there and intact. A
+file is a backup (.ravendb-full-backup, .ravendb-incremental-backup) or a dump (.ravendbdump), of Corvus or
+of RavenDB; snapshots are of Corvus. --key names a file with the key of encrypted ones: 32 bytes,
 or their base64.
 ";
 const GOOD: u8 = 0;

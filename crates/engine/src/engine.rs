@@ -204,6 +204,7 @@ impl Engine {
         engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
         engine.remove_unfinished_restores();
+        engine.remove_temporary_backups();
         engine.remove_orphaned_backup_statuses();
         engine.remove_orphaned_etl_positions();
         engine.log_unknown_directories();

@@ -119,7 +119,8 @@ pub use crate::{
     api_keys::API_KEYS_MAX,
     backup::{
         BackupError, BackupTask, BackupTaskState, ChangedBackupTask, ChangedServerWideBackup,
-        NextBackup, RunningBackup, SequentialFile, ServerWideBackupTask, verify_backup,
+        CloudError, CloudObject, CloudStorage, NextBackup, RunningBackup, SequentialFile,
+        ServerWideBackupTask, StillWantedThere, verify_backup,
     },
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},

@@ -10,8 +10,12 @@ use storage::is_encrypted_in;
 use wire::RecordBody;
 
 use crate::{
-    database_files::check_settings, encryption_keys::KeyError, engine::Engine, error::EngineError,
-    etl::EtlTask, stored_tasks::settle_tasks,
+    database_files::check_settings,
+    encryption_keys::KeyError,
+    engine::Engine,
+    error::EngineError,
+    etl::EtlTask,
+    stored_tasks::{keep_secrets, settle_tasks},
 };
 
 /// What becomes of the files that a deleted database has left, when another one of its name is created.
@@ -127,7 +131,10 @@ impl Engine {
             replacement.body = body.to_json();
         }
         let number = self.cluster_state().last_index()? + 1;
-        let has_tasks = settle_tasks(&mut body, number);
+        let has_secrets = present
+            .as_ref()
+            .is_some_and(|record| keep_secrets(&mut body, &RecordBody::of_record(record)));
+        let has_tasks = settle_tasks(&mut body, number) || has_secrets;
         // If an index is deleted or defined meanwhile, its number may be another than its files have, which
         // are then made again.
         let has_indexes = present.is_some_and(|record| number_indexes(&mut body, &record, number));

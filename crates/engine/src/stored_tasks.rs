@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use wire::{
     ExternalReplication, PeriodicBackup, RavenEtl, RecordBody, is_name_of_server_wide_backup,
+    keep_cloud_secrets,
 };
 
 const NUMBER: &str = "TaskId";
@@ -51,6 +52,25 @@ pub(crate) fn settle_tasks(body: &mut RecordBody, number_min: u64) -> bool {
         }
     }
     rename_namesakes(body) || has_changed
+}
+
+/// A client that loads a record and sends it back does not know the secrets of its backups: they stay as they are.
+/// Returns whether there were any.
+pub(crate) fn keep_secrets(body: &mut RecordBody, present: &RecordBody) -> bool {
+    if body.backup_tasks().is_empty() {
+        return false;
+    }
+    let mut has_changed = false;
+    for task in body.backup_tasks_mut().iter_mut().filter_map(Value::as_object_mut) {
+        let id = PeriodicBackup::id_of(task);
+        let mut known = present.backup_tasks().iter().filter_map(Value::as_object);
+        if let Some(known) = known.find(|known| PeriodicBackup::id_of(known) == id) {
+            let before = task.clone();
+            keep_cloud_secrets(task, known);
+            has_changed |= *task != before;
+        }
+    }
+    has_changed
 }
 
 /// A client that loads a record and sends it back sends tasks that are not the database's own.

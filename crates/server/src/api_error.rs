@@ -200,7 +200,7 @@ fn backup_error(error: &BackupError) -> ProtocolError {
         BackupError::PlaceRefused { .. } | BackupError::NothingToRestore { .. } => {
             ErrorKind::Argument
         }
-        BackupError::Io { .. } => ErrorKind::PartsCut,
+        BackupError::Io { .. } | BackupError::Cloud { .. } => ErrorKind::PartsCut,
         BackupError::Damaged { source: DumpError::UnexpectedEnd { .. }, .. } => {
             ErrorKind::EndOfStream
         }

@@ -6,6 +6,7 @@ pub(crate) mod answer_coding;
 pub(crate) mod body_reader;
 pub(crate) mod body_share;
 pub(crate) mod byte_range;
+pub(crate) mod cloud_storage;
 pub(crate) mod connection_limiter;
 pub(crate) mod connection_watch;
 pub(crate) mod data_rate;

@@ -17,6 +17,7 @@ use crate::{
     feeds::log_feed::LogFeed,
     handlers::operations::show_failure,
     http::{
+        cloud_storage::HttpCloudStorage,
         connection_limiter::ConnectionLimiter,
         listener::{AllowedAccess, ListenerProtocol, accept, bind_all},
         outbound::HttpOutbound,
@@ -123,6 +124,7 @@ pub async fn start_audited(
     state.engine.set_replication_url(state.address().to_owned());
     let outbound = Arc::new(HttpOutbound::new(&state));
     state.engine.set_outbound(Arc::clone(&outbound) as Arc<dyn Outbound>);
+    state.engine.set_cloud_storage(Arc::new(HttpCloudStorage::new(Arc::clone(&outbound))));
     state.engine.set_cluster_url(state.address().to_owned());
     peers.begin(outbound);
     let mut maintenance = vec![

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 use wire::{
     ClientConfiguration, RecordBody, SectionKind,
     database_shapes::{NodeOfDatabase, TopologyFacts, database_record},
+    hide_cloud_secrets,
 };
 
 use crate::server_state::ServerState;
 
-/// The whole record as the protocol shows it, with the tasks that the database has because all have them.
+/// The whole record as the protocol shows it, with the tasks that the database has because all have them, and without the
+/// secrets of buckets.
 pub(crate) fn record_json(state: &ServerState, record: &DatabaseRecord) -> Value {
     let mut stored = body_of(record);
     add_server_wide(&mut stored, state.engine.backup_tasks(record));
@@ -23,14 +25,16 @@ pub(crate) fn record_json(state: &ServerState, record: &DatabaseRecord) -> Value
     database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
 }
 
+/// Adds tasks to those of the record, and hides secrets of all.
 fn add_server_wide(stored: &mut Map<String, Value>, tasks: Vec<BackupTask>) {
     let mut of_all = tasks.into_iter().filter(|task| task.is_server_wide).peekable();
-    if of_all.peek().is_none() {
+    if of_all.peek().is_none() && !stored.contains_key(RecordBody::BACKUP_TASKS) {
         return;
     }
     let list = stored.entry(RecordBody::BACKUP_TASKS).or_insert_with(|| Value::Array(Vec::new()));
     if let Some(list) = list.as_array_mut() {
         list.extend(of_all.map(|task| Value::Object(task.stored)));
+        list.iter_mut().filter_map(Value::as_object_mut).for_each(hide_cloud_secrets);
     }
 }
 

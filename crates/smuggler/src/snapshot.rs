@@ -315,7 +315,9 @@ mod tests {
         out
     }
 
-    fn read(file: &[u8]) -> io::Result<(Vec<(SnapshotPart, Vec<u8>)>, SnapshotEnd)> {
+    type Parts = Vec<(SnapshotPart, Vec<u8>)>;
+
+    fn read(file: &[u8]) -> io::Result<(Parts, SnapshotEnd)> {
         let mut reader = SnapshotReader::open(file)?;
         let mut parts = Vec::new();
         while let Some(part) = reader.next_part()? {

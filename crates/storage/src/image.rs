@@ -143,6 +143,9 @@ impl ImagePages {
     }
 }
 
+/// Receives a page or a run of pages.
+pub type TakePage<'t> = &'t mut dyn FnMut(PageNumber, &mut [u8]) -> Result<(), StorageError>;
+
 /// Reads an image that arrives in pieces, and checks all that can be checked.
 #[derive(Debug, Default)]
 pub struct ImageReader {
@@ -160,11 +163,7 @@ impl ImageReader {
     ///
     /// # Errors
     /// The image is damaged; those of `take`.
-    pub fn take(
-        &mut self,
-        piece: &[u8],
-        take: &mut dyn FnMut(PageNumber, &mut [u8]) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
+    pub fn take(&mut self, piece: &[u8], take: TakePage<'_>) -> Result<(), StorageError> {
         self.buffer.extend_from_slice(piece);
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut done = 0;

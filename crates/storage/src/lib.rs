@@ -80,7 +80,7 @@ pub use crate::{
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     history::{History, HistoryMismatch, HistoryPoint, IncarnationWitness},
-    image::{ImageEnd, ImagePages, ImageReader, ImageStep},
+    image::{ImageEnd, ImagePages, ImageReader, ImageStep, TakePage},
     image_restore::ImageRestore,
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     journal::Recovery,

@@ -6,6 +6,7 @@ use model::TimeSpan;
 use serde_json::{Map, Value};
 
 use crate::{
+    cloud_settings::{S3, S3Settings},
     error_body::ProtocolError,
     error_kind::ErrorKind,
     sent_properties::{flag, object, property, text, with_names_as_written},
@@ -68,6 +69,8 @@ pub struct BackupConfiguration {
     pub kind: BackupType,
     /// The folder of the server below which backups are written; `None` without this destination.
     pub folder: Option<String>,
+    /// The bucket that they are copied to; `None` without this destination.
+    pub bucket: Option<S3Settings>,
     /// How it is encrypted.
     pub encryption: BackupEncryption,
 }
@@ -95,12 +98,23 @@ pub struct PeriodicBackup {
     pub configuration: BackupConfiguration,
 }
 
+/// Where a backup is restored from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestoreSource {
+    /// A folder of the server.
+    Local,
+    /// A folder in a bucket.
+    S3(Box<S3Settings>),
+}
+
 /// What is restored, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreConfiguration {
+    /// Where from.
+    pub source: RestoreSource,
     /// The name of the new database.
     pub database: String,
-    /// The folder with the files of the backup.
+    /// The folder with the files of the backup: of the server, or in the bucket, where the settings name it.
     pub location: String,
     /// The last file that is restored; the newest when `None`.
     pub last_file: Option<String>,
@@ -117,11 +131,11 @@ pub struct RestoreConfiguration {
 }
 
 /// Destinations of the protocol that this server does not write to.
-const OTHER_DESTINATIONS: [&str; 5] =
-    ["S3Settings", "GlacierSettings", "AzureSettings", "GoogleCloudSettings", "FtpSettings"];
+const OTHER_DESTINATIONS: [&str; 4] =
+    ["GlacierSettings", "AzureSettings", "GoogleCloudSettings", "FtpSettings"];
 
 /// The other properties of a task that this server knows, as they are written.
-const TASK_PROPERTIES: [&str; 12] = [
+const TASK_PROPERTIES: [&str; 13] = [
     "TaskId",
     "Name",
     "Disabled",
@@ -133,11 +147,12 @@ const TASK_PROPERTIES: [&str; 12] = [
     "CreatedAt",
     "BackupType",
     "LocalSettings",
+    S3,
     "BackupEncryptionSettings",
 ];
 
 impl BackupConfiguration {
-    /// Reads a configuration. One without a destination is read, too: see [`BackupConfiguration::destination`].
+    /// Reads a configuration. One without a destination is read, too: see [`BackupConfiguration::check_destination`].
     ///
     /// # Errors
     /// A property of another type than it should have; an unknown form; a destination that this server does not
@@ -152,8 +167,9 @@ impl BackupConfiguration {
                 && !flag(settings, "Disabled")?
             {
                 let message = format!(
-                    "'{name}' cannot be used: this server writes backups to folders alone \
-                     ('LocalSettings') so far. Copy them from there with another tool."
+                    "'{name}' cannot be used: this server writes backups to folders \
+                     ('LocalSettings') and to buckets ('{S3}') alone so far. Copy them from there \
+                     with another tool."
                 );
                 return Err(ProtocolError::new(ErrorKind::NotSupported, message));
             }
@@ -174,18 +190,23 @@ impl BackupConfiguration {
                 ProtocolError::argument(message)
             })?);
         }
+        let bucket = object(sent, S3)?.map(S3Settings::read).transpose()?.flatten();
         let encryption = encryption(sent)?;
-        Ok(Self { kind, folder, encryption })
+        Ok(Self { kind, folder, bucket, encryption })
     }
 
-    /// The folder that it is written to.
+    /// Checks that it has a destination.
     ///
     /// # Errors
-    /// It has no destination.
-    pub fn destination(&self) -> Result<&str, ProtocolError> {
-        let missing =
-            || ProtocolError::invalid_operation("The backup configuration target no destinations");
-        self.folder.as_deref().ok_or_else(missing)
+    /// It has none.
+    pub fn check_destination(&self) -> Result<(), ProtocolError> {
+        match self.folder.is_some() || self.bucket.is_some() {
+            true => Ok(()),
+            false => {
+                let message = "The backup configuration target no destinations";
+                Err(ProtocolError::invalid_operation(message))
+            }
+        }
     }
 }
 
@@ -229,6 +250,7 @@ impl PeriodicBackup {
         let configuration = BackupConfiguration {
             kind: kind.unwrap_or_default(),
             folder: None,
+            bucket: None,
             encryption: encryption(stored).unwrap_or_default(),
         };
         Self {
@@ -263,12 +285,18 @@ impl RestoreConfiguration {
     /// # Errors
     /// A property is missing, or of another type than it should have; another source than a folder.
     pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
-        check_source(property(sent, "Type"))?;
+        let settings = object(sent, "Settings")?;
+        let source = RestoreSource::read(property(sent, "Type"), settings)?;
         let database = text(sent, "DatabaseName")?
             .ok_or_else(|| ProtocolError::invalid_operation("Name cannot be null or empty."))?;
-        let location = text(sent, "BackupLocation")?
+        let location = match &source {
+            RestoreSource::Local => text(sent, "BackupLocation")?,
+            RestoreSource::S3(bucket) => Some(bucket.folder.clone()),
+        };
+        let location = location
             .ok_or_else(|| ProtocolError::argument("Backup location can't be null or empty"))?;
         Ok(Self {
+            source,
             database,
             location,
             last_file: text(sent, "LastFileNameToRestore")?,
@@ -281,20 +309,30 @@ impl RestoreConfiguration {
     }
 }
 
-/// Checks that a source of a restore is a folder of the server.
-///
-/// # Errors
-/// It is anything else.
-pub fn check_source(kind: Option<&Value>) -> Result<(), ProtocolError> {
-    match kind {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::String(kind)) if kind.eq_ignore_ascii_case("Local") => Ok(()),
-        Some(kind) => {
-            let message = format!(
-                "Backups of the type {kind} cannot be restored: this server reads them from folders \
-                 alone ('Local') so far. Copy them to one first."
-            );
-            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+impl RestoreSource {
+    /// Reads a source: its kind, and the settings of a bucket.
+    ///
+    /// # Errors
+    /// The kind is one that this server does not read from; the settings are incomplete.
+    pub fn read(
+        kind: Option<&Value>,
+        settings: Option<&Map<String, Value>>,
+    ) -> Result<Self, ProtocolError> {
+        match kind {
+            None | Some(Value::Null) => Ok(Self::Local),
+            Some(Value::String(kind)) if kind.eq_ignore_ascii_case("Local") => Ok(Self::Local),
+            Some(Value::String(kind)) if kind.eq_ignore_ascii_case("S3") => {
+                let bucket = settings.map(S3Settings::read).transpose()?.flatten();
+                let missing = || ProtocolError::argument("'Settings' of the bucket are required.");
+                Ok(Self::S3(Box::new(bucket.ok_or_else(missing)?)))
+            }
+            Some(kind) => {
+                let message = format!(
+                    "Backups of the type {kind} cannot be restored: this server reads them from \
+                     folders ('Local') and buckets ('S3') alone so far. Copy them to one first."
+                );
+                Err(ProtocolError::new(ErrorKind::NotSupported, message))
+            }
         }
     }
 }
@@ -353,12 +391,13 @@ mod tests {
     fn a_backup_goes_to_a_folder_and_other_destinations_may_be_there_if_they_are_disabled() {
         let sent = json!({
             "backupType": "snapshot", "LocalSettings": {"FolderPath": "/b", "Disabled": false},
-            "S3Settings": {"Disabled": true}, "FtpSettings": null, "Unknown": [1],
+            "S3Settings": {"Disabled": true}, "AzureSettings": {"Disabled": true}, "FtpSettings": null, "Unknown": [1],
             "BackupEncryptionSettings": {"Key": "a2V5", "EncryptionMode": "UseProvidedKey"}
         });
         let configuration = read(sent).unwrap();
         assert_eq!(configuration.kind, BackupType::Snapshot);
-        assert_eq!(configuration.destination().unwrap(), "/b");
+        configuration.check_destination().unwrap();
+        assert_eq!(configuration.folder.as_deref(), Some("/b"));
         assert_eq!(configuration.encryption, BackupEncryption::Key("a2V5".to_owned()));
         assert!(!format!("{configuration:?}").contains("a2V5"), "a key must not get into a log");
     }
@@ -366,7 +405,8 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused_with_its_reason() {
         for (sent, expected) in [
-            (json!({"S3Settings": {"BucketName": "b"}}), "'S3Settings' cannot be used"),
+            (json!({"AzureSettings": {"StorageContainer": "b"}}), "'AzureSettings' cannot be used"),
+            (json!({"S3Settings": {"BucketName": "b"}}), "AwsRegionName cannot be null or empty"),
             (json!({"BackupType": "Foo"}), "('Foo') to Raven.Client"),
             (json!({"LocalSettings": {"FolderPath": ""}}), "cannot be both null or empty"),
             (
@@ -389,7 +429,7 @@ mod tests {
             assert!(error.message.contains(expected), "{sent}: {}", error.message);
         }
         for sent in [json!({}), json!({"LocalSettings": {"Disabled": true, "FolderPath": "/b"}})] {
-            let error = read(sent).unwrap().destination().unwrap_err();
+            let error = read(sent).unwrap().check_destination().unwrap_err();
             assert_eq!(error.message, "The backup configuration target no destinations");
         }
     }
@@ -439,7 +479,8 @@ mod tests {
         for (sent, expected) in [
             (json!({}), "Name cannot be null or empty."),
             (json!({"DatabaseName": "d"}), "Backup location can't be null or empty"),
-            (json!({"Type": "S3", "DatabaseName": "d"}), "Backups of the type \"S3\""),
+            (json!({"Type": "S3", "DatabaseName": "d"}), "'Settings' of the bucket are required"),
+            (json!({"Type": "Azure", "DatabaseName": "d"}), "Backups of the type \"Azure\""),
         ] {
             let error = RestoreConfiguration::read(sent.as_object().unwrap()).unwrap_err();
             assert!(error.message.contains(expected), "{}", error.message);

@@ -16,6 +16,10 @@ pub struct BackupResult {
     pub directory: Option<String>,
     /// The name of the file in it.
     pub file: Option<String>,
+    /// How many bytes were copied to a bucket; `None` if nothing was to be.
+    pub uploaded_bytes: Option<u64>,
+    /// Whether the file is in the bucket alone.
+    pub is_temporary: bool,
 }
 
 /// What a restore has done.
@@ -68,13 +72,16 @@ impl BackupResult {
         for name in OTHER_DESTINATIONS {
             put(name, Value::Object(skipped_upload()));
         }
+        if let Some(bytes) = self.uploaded_bytes {
+            put("S3Backup", Value::Object(completed_upload(Some(bytes))));
+        }
         put(
             "LocalBackup",
             json!({
                 "LastFullBackup": null, "LastIncrementalBackup": null,
                 "FullBackupDurationInMs": null, "IncrementalBackupDurationInMs": null,
                 "Exception": null, "BackupDirectory": self.directory, "FileName": self.file,
-                "TempFolderUsed": false
+                "TempFolderUsed": self.is_temporary
             }),
         );
         Value::Object(shape)
@@ -134,6 +141,18 @@ pub fn skipped_upload() -> Map<String, Value> {
     }
 }
 
+/// A destination to which something was uploaded; so many bytes, if that is known.
+pub fn completed_upload(bytes: Option<u64>) -> Map<String, Value> {
+    let mut shape = skipped_upload();
+    shape.insert("Skipped".to_owned(), false.into());
+    if let Some(progress) = shape.get_mut("UploadProgress") {
+        progress["UploadState"] = "Done".into();
+        progress["UploadedInBytes"] = bytes.unwrap_or(0).into();
+        progress["TotalInBytes"] = bytes.unwrap_or(0).into();
+    }
+    shape
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +172,12 @@ mod tests {
         assert_eq!(
             (&json["LocalBackup"]["FileName"], &json["S3Backup"]["Skipped"]),
             (&json!("f"), &json!(true))
+        );
+        let uploaded = BackupResult { uploaded_bytes: Some(5), ..backup }.to_json();
+        let shown = &uploaded["S3Backup"];
+        assert_eq!(
+            (&shown["Skipped"], &shown["UploadProgress"]["UploadedInBytes"]),
+            (&json!(false), &json!(5))
         );
         assert_eq!(json["SnapshotBackup"]["Skipped"], true);
         let restore = RestoreResult { files: 2, ..RestoreResult::default() };

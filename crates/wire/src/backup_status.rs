@@ -3,7 +3,10 @@
 use model::date;
 use serde_json::{Map, Value, json};
 
-use crate::{BackupType, backup_result::skipped_upload};
+use crate::{
+    BackupType,
+    backup_result::{completed_upload, skipped_upload},
+};
 
 /// Destinations that this server does not write to, by their names in a status.
 const OTHER_DESTINATIONS: [&str; 5] =
@@ -14,6 +17,10 @@ const OTHER_DESTINATIONS: [&str; 5] =
 pub struct BackupStatusShape<'s> {
     /// The task.
     pub task: u64,
+    /// Whether its files are in a bucket alone.
+    pub is_temporary: bool,
+    /// Whether its files are in a bucket.
+    pub is_uploaded: bool,
     /// The runs so far.
     pub runs: u64,
     /// The form of the backup.
@@ -58,7 +65,7 @@ impl BackupStatusShape<'_> {
             "LastFullBackup": full, "LastIncrementalBackup": incremental,
             "FullBackupDurationInMs": took(self.last_full),
             "IncrementalBackupDurationInMs": took(self.last_incremental), "Exception": error,
-            "BackupDirectory": self.directory, "FileName": null, "TempFolderUsed": false
+            "BackupDirectory": self.directory, "FileName": null, "TempFolderUsed": self.is_temporary
         });
         let mut shape = Map::new();
         let mut put = |name: &str, value: Value| drop(shape.insert(name.to_owned(), value));
@@ -75,6 +82,9 @@ impl BackupStatusShape<'_> {
         put("LocalBackup", local);
         for name in OTHER_DESTINATIONS {
             put(name, Value::Object(skipped_upload()));
+        }
+        if self.is_uploaded {
+            put("UploadToS3", Value::Object(completed_upload(None)));
         }
         put("LastEtag", json!(self.last_etag));
         put("LastRaftIndex", json!({"LastEtag": self.last_index}));

@@ -36,6 +36,7 @@ mod batch_command;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod client_configuration;
+mod cloud_settings;
 mod command_properties;
 mod conflict_solver;
 mod connection_string;
@@ -95,7 +96,7 @@ pub use crate::{
     },
     backup_configuration::{
         BackupConfiguration, BackupEncryption, BackupType, PeriodicBackup, RestoreConfiguration,
-        check_source,
+        RestoreSource,
     },
     backup_status::BackupStatusShape,
     batch_command::{
@@ -105,6 +106,9 @@ pub use crate::{
     bulk_docs_body::{BatchBody, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{ClientConfiguration, read_client_configuration},
+    cloud_settings::{
+        CloudSecret, HIDDEN, S3Settings, hide_cloud_secrets, keep_cloud_secrets, names_cloud_server,
+    },
     conflict_solver::{ConflictSolver, read_conflict_solver},
     connection_string::{ConnectionString, ConnectionStringKind, RavenConnectionString},
     counters_body::{

@@ -26,6 +26,11 @@ pub enum BackupError {
         /// What the system reported.
         source: Arc<io::Error>,
     },
+    /// The environment's: a bucket could not be written or read.
+    Cloud {
+        /// What was to be done with it, and what it said.
+        message: String,
+    },
     /// The text of a dump is no dump from some place on, so nothing behind it can be read.
     Damaged {
         /// The file.
@@ -55,9 +60,9 @@ impl BackupError {
 impl fmt::Display for BackupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PlaceRefused { message } | Self::NothingToRestore { message } => {
-                formatter.write_str(message)
-            }
+            Self::PlaceRefused { message }
+            | Self::NothingToRestore { message }
+            | Self::Cloud { message } => formatter.write_str(message),
             Self::Io { path, operation, source } => {
                 write!(formatter, "Cannot {operation} {}: {source}", path.display())
             }
@@ -78,6 +83,7 @@ impl Error for BackupError {
             Self::Damaged { source, .. } => Some(source),
             Self::PlaceRefused { .. }
             | Self::NothingToRestore { .. }
+            | Self::Cloud { .. }
             | Self::Inconsistent { .. } => None,
         }
     }

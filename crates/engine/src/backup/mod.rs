@@ -11,6 +11,8 @@
 //! | `backup_file` | a file that is written, and one that is read |
 //! | `chain` | how the files of a backup follow each other |
 //! | `claimed_names` | names that runs are using |
+//! | `cloud` | requests to buckets, which the caller of the engine makes |
+//! | `cloud_place` | a folder in a bucket |
 //! | `run` | runs one backup, on a thread of its own |
 //! | `snapshot` | files with the pages of a database, and what else belongs to it |
 //! | `writer` | writes a file of one, and decides what it follows |
@@ -27,6 +29,8 @@
 mod backup_file;
 mod chain;
 mod claimed_names;
+mod cloud;
+mod cloud_place;
 mod error;
 mod file_names;
 mod keys;
@@ -44,6 +48,7 @@ mod tasks;
 mod writer;
 
 pub use backup_file::{SequentialFile, verify_backup};
+pub use cloud::{CloudError, CloudObject, CloudStorage, StillWantedThere};
 pub use error::BackupError;
 pub(crate) use place::backup_disk;
 pub(crate) use restore::LOCKED_REASON;

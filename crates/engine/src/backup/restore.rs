@@ -15,16 +15,19 @@ use security::SecretKey;
 use serde_json::{Map, Value, json};
 use smuggler::DUMP_KEY_BYTES;
 use wire::{
-    BackupEncryption, RecordBody, RestoreConfiguration, SmugglerOptions, SmugglerType,
-    backup_result::RestoreResult, operation_state::OperationStatus, smuggler_result::MessageLevel,
+    BackupEncryption, RecordBody, RestoreConfiguration, RestoreSource, S3Settings, SmugglerOptions,
+    SmugglerType, backup_result::RestoreResult, operation_state::OperationStatus,
+    smuggler_result::MessageLevel,
 };
 
 use super::{
     backup_file::{SequentialFile, open_plain, open_text},
     chain::check_chain,
+    cloud_place::TemporaryFolder,
     error::BackupError,
     file_names::{BackupFileName, FileKind},
     keys::key_of_text,
+    place::create_folder,
     restore_points::{BackupFiles, files_in},
     snapshot::{dump_of, open_snapshot},
 };
@@ -71,13 +74,11 @@ impl Engine {
         if let Some(text) = &configuration.database_key {
             key_of_text(text)?;
         }
-        let folder = self.backup_folder(&configuration.location)?;
-        let exists = self.backup_disk.exists(&folder);
-        if !exists.map_err(|error| BackupError::io(&folder, "read", error))? {
-            let message = format!("Backup location doesn't exist, path: {}", folder.display());
-            return Err(BackupError::NothingToRestore { message }.into());
-        }
         let id = self.operations.next_id();
+        let folder = match &configuration.source {
+            RestoreSource::Local => self.present_folder(&configuration.location)?,
+            RestoreSource::S3(_) => self.temporary_folder(&format!("restore-{id}")),
+        };
         let description = format!("Database restore: {}", name.as_str());
         let operation = self
             .operations
@@ -95,6 +96,18 @@ impl Engine {
             restore.run().map(|result| OperationStatus::Restored(Box::new(result)))
         })?;
         Ok(id)
+    }
+
+    fn present_folder(&self, named: &str) -> Result<PathBuf, EngineError> {
+        let folder = self.backup_folder(named)?;
+        let exists = self.backup_disk.exists(&folder);
+        match exists.map_err(|error| BackupError::io(&folder, "read", error))? {
+            true => Ok(folder),
+            false => {
+                let message = format!("Backup location doesn't exist, path: {}", folder.display());
+                Err(BackupError::NothingToRestore { message }.into())
+            }
+        }
     }
 
     /// Removes databases that an earlier process began to restore and did not complete.
@@ -116,6 +129,13 @@ impl Engine {
 fn remove(engine: &Engine, database: &str, id: DatabaseId) {
     if let Err(error) = engine.delete_unfinished_restore(database, id) {
         tracing::error!(database, %error, "what a restore has begun could not be removed");
+    }
+}
+
+fn check_operation(operation: &Operation) -> Result<(), EngineError> {
+    match operation.should_stop() {
+        true => Err(EngineError::Stopped),
+        false => Ok(()),
     }
 }
 
@@ -149,6 +169,10 @@ impl Restore {
     }
 
     fn restore(&self, progress: &mut SmugglerProgress) -> Result<RestoreResult, EngineError> {
+        let _temporary = match &self.configuration.source {
+            RestoreSource::Local => None,
+            RestoreSource::S3(bucket) => Some(self.download(bucket, progress)?),
+        };
         let backup = self.chosen()?;
         let id = self.create()?;
         let restored = self.fill(&backup, progress);
@@ -160,6 +184,32 @@ impl Restore {
         let contents = progress.end();
         let is_snapshot = backup.begins_with_snapshot();
         Ok(RestoreResult { contents, is_snapshot, data_directory, files })
+    }
+
+    /// Copies the files that are needed from a bucket into the folder.
+    fn download(
+        &self,
+        bucket: &S3Settings,
+        progress: &mut SmugglerProgress,
+    ) -> Result<TemporaryFolder<'_>, EngineError> {
+        let disk = &*self.engine.backup_disk;
+        create_folder(disk, &self.folder)?;
+        let temporary = TemporaryFolder { disk, path: self.folder.clone() };
+        let operation = &*self.operation;
+        let goes_on = || check_operation(operation);
+        let place = self.engine.cloud_place(bucket, &goes_on)?;
+        let last = self.configuration.last_file.as_deref();
+        let last = last.and_then(|last| BackupFileName::parse(last.rsplit('/').next()?));
+        for name in place.names_in("")? {
+            let parsed = BackupFileName::parse(&name);
+            if parsed.is_none_or(|parsed| last.is_some_and(|last| last < parsed)) {
+                continue;
+            }
+            let text = format!("Downloading '{name}' from {}", place.shown());
+            progress.report(MessageLevel::Info, &text);
+            place.download(disk, &name, &self.folder.join(&name))?;
+        }
+        Ok(temporary)
     }
 
     /// The files that are restored.
@@ -271,10 +321,7 @@ impl Restore {
         let failed = |error| BackupError::io(&path, "read", error);
         let opened = SequentialFile::open(&*self.engine.backup_disk, &path).map_err(failed)?;
         let plain = open_plain(opened, self.key_of(file)).map_err(failed)?;
-        let goes_on = || match self.operation.should_stop() {
-            true => Err(EngineError::Stopped),
-            false => Ok(()),
-        };
+        let goes_on = || check_operation(&self.operation);
         let (engine, database) = (&self.engine, self.name.as_str());
         engine.while_closed(database, LOCKED_REASON, || {
             engine.unpack_snapshot(database, plain, &name, &goes_on)

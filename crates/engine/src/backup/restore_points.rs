@@ -7,7 +7,7 @@ use std::{
 
 use model::ticks::TICKS_PER_MILLISECOND;
 use platform::Disk;
-use wire::backup_result::RestorePoint;
+use wire::{S3Settings, backup_result::RestorePoint};
 
 use super::{
     error::BackupError,
@@ -36,6 +36,8 @@ impl BackupFiles {
 /// What is in a folder, by the names of its files.
 #[derive(Default)]
 pub(super) struct FolderContents {
+    /// The folder.
+    pub(super) folder: PathBuf,
     /// The backups, in the order of their times.
     pub(super) backups: Vec<BackupFiles>,
     /// Incremental files that are older than every full one.
@@ -67,35 +69,62 @@ impl Engine {
             return Err(BackupError::NothingToRestore { message }.into());
         }
         let mut points = Vec::new();
-        let mut without_full = add_points(disk, &folder, &mut points)?;
+        let mut without_full = add_points(files_in(disk, &folder)?, &mut points);
         let below = disk.list(&folder).map_err(|error| BackupError::io(&folder, "list", error))?;
         for name in below.iter().rev() {
             if POINTS_MAX <= points.len() {
                 break;
             }
             if BackupFolderName::parse(name).is_some() {
-                let found = add_points(disk, &folder.join(name), &mut points)?;
+                let found = add_points(files_in(disk, &folder.join(name))?, &mut points);
                 without_full = without_full.or(found);
             }
         }
-        if points.is_empty() {
-            let message =
-                without_full.unwrap_or_else(|| "Couldn't locate any backup files.".into());
-            return Err(BackupError::NothingToRestore { message }.into());
-        }
-        points.sort_by_key(|point| Reverse(point.ticks));
-        points.truncate(POINTS_MAX);
-        Ok(points)
+        newest_first(points, without_full)
     }
+
+    /// What can be restored from a folder in a bucket, or from those below it; the newest first. Blocks.
+    ///
+    /// # Errors
+    /// The bucket cannot be read; there is nothing in it.
+    pub fn cloud_restore_points(
+        &self,
+        bucket: &S3Settings,
+    ) -> Result<Vec<RestorePoint>, EngineError> {
+        let (mut points, mut without_full) = (Vec::new(), None);
+        for contents in self.cloud_place(bucket, &|| Ok(()))?.contents()? {
+            let found = add_points(contents, &mut points);
+            without_full = without_full.or(found);
+        }
+        newest_first(points, without_full)
+    }
+}
+
+fn newest_first(
+    mut points: Vec<RestorePoint>,
+    without_full: Option<String>,
+) -> Result<Vec<RestorePoint>, EngineError> {
+    if points.is_empty() {
+        let message = without_full.unwrap_or_else(|| "Couldn't locate any backup files.".into());
+        return Err(BackupError::NothingToRestore { message }.into());
+    }
+    points.sort_by_key(|point| Reverse(point.ticks));
+    points.truncate(POINTS_MAX);
+    Ok(points)
 }
 
 /// The files of backups in a folder: those of everything, each with what follows. A name may be that of a
 /// file or a folder of somebody else; it is only listed here.
 pub(super) fn files_in(disk: &dyn Disk, folder: &Path) -> Result<FolderContents, BackupError> {
     let names = disk.list(folder).map_err(|error| BackupError::io(folder, "list", error))?;
+    Ok(contents_of(folder, &names))
+}
+
+/// The same for names that are known.
+pub(super) fn contents_of(folder: &Path, names: &[String]) -> FolderContents {
     let mut files: Vec<_> = names.iter().filter_map(|name| BackupFileName::parse(name)).collect();
     files.sort();
-    let mut contents = FolderContents::default();
+    let mut contents = FolderContents { folder: folder.to_owned(), ..FolderContents::default() };
     for file in files {
         match (file.kind, contents.backups.last_mut()) {
             (FileKind::Incremental, Some(backup)) => backup.files.push(file),
@@ -105,20 +134,16 @@ pub(super) fn files_in(disk: &dyn Disk, folder: &Path) -> Result<FolderContents,
             }
         }
     }
-    Ok(contents)
+    contents
 }
 
 /// Adds what can be restored from a folder; returns what cannot, and why.
-fn add_points(
-    disk: &dyn Disk,
-    folder: &Path,
-    points: &mut Vec<RestorePoint>,
-) -> Result<Option<String>, BackupError> {
+fn add_points(contents: FolderContents, points: &mut Vec<RestorePoint>) -> Option<String> {
+    let folder = &contents.folder;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let named = name.as_deref().and_then(BackupFolderName::parse);
     let (database, node_tag) =
         named.map(|named| (named.database, named.node_tag)).unwrap_or_default();
-    let contents = files_in(disk, folder)?;
     let without_full = contents.without_full_text(folder);
     if let Some(reason) = &without_full {
         tracing::warn!(reason, "a file of a backup cannot be restored");
@@ -142,5 +167,5 @@ fn add_points(
             });
         }
     }
-    Ok(without_full)
+    without_full
 }

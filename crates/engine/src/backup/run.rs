@@ -11,12 +11,14 @@ use std::{
 
 use database::{DatabaseLease, Operation};
 use model::ticks::TICKS_PER_MILLISECOND;
+use platform::Disk;
 use wire::{
     BackupConfiguration, backup_result::BackupResult, operation_state::OperationStatus,
     smuggler_result::MessageLevel,
 };
 
 use super::{
+    cloud_place::{CloudPlace, TemporaryFolder},
     file_names::{BackupFileName, FileKind},
     keys::check_key,
     leftovers::remove_leftovers,
@@ -27,7 +29,10 @@ use super::{
     writer::{BackupWriter, WrittenBackup},
 };
 use crate::{
-    engine::Engine, error::EngineError, operation_thread::ShowFailure, smuggler::SmugglerProgress,
+    engine::Engine,
+    error::EngineError,
+    operation_thread::{ShowFailure, check_wanted},
+    smuggler::SmugglerProgress,
 };
 
 impl Engine {
@@ -45,7 +50,8 @@ impl Engine {
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
         check_key(&database.record(), &configuration.encryption)?;
-        self.backup_folder(configuration.destination()?)?;
+        configuration.check_destination()?;
+        configuration.folder.iter().try_for_each(|named| self.backup_folder(named).map(drop))?;
         let id = database.operations().next_id();
         let run = BackupRun {
             engine: Arc::clone(self),
@@ -61,6 +67,25 @@ impl Engine {
         run.begin(show_failure)?;
         Ok(id)
     }
+}
+
+/// Copies what was written to a bucket.
+fn upload(
+    place: &CloudPlace<'_>,
+    (disk, folder): (&dyn Disk, &Path),
+    made: &mut WrittenBackup,
+    progress: &mut SmugglerProgress,
+) -> Result<(), EngineError> {
+    let (Some(directory), Some(file)) = (&made.result.directory, &made.result.file) else {
+        return Ok(());
+    };
+    let (path, shown) = (folder.join(directory).join(file), place.shown());
+    progress.report(MessageLevel::Info, &format!("Uploading '{file}' to {shown}"));
+    let bytes = place.upload(disk, &path, &format!("{directory}/{file}"))?;
+    progress.report(MessageLevel::Info, &format!("Uploaded {bytes} bytes to {shown}"));
+    made.result.uploaded_bytes = Some(bytes);
+    made.result.contents = progress.end();
+    Ok(())
 }
 
 /// A backup that is being made.
@@ -139,10 +164,23 @@ impl BackupRun {
     ) -> Result<WrittenBackup, EngineError> {
         progress.report(MessageLevel::Info, &format!("Started task: '{}'", self.name));
         let (engine, configuration) = (&*self.engine, &self.configuration);
-        let folder = engine.backup_folder(configuration.destination()?)?;
+        configuration.check_destination()?;
         let key = engine.backup_key(&self.database.record(), &configuration.encryption)?;
-        create_folder(&*engine.backup_disk, &folder)?;
-        self.remove_leftovers(&folder, progress);
+        let goes_on = || check_wanted(operation, &self.database);
+        let bucket = configuration.bucket.as_ref();
+        let place = bucket.map(|bucket| engine.cloud_place(bucket, &goes_on)).transpose()?;
+        let disk = &*engine.backup_disk;
+        let (folder, temporary) = match &configuration.folder {
+            Some(named) => (engine.backup_folder(named)?, None),
+            None => {
+                let path = engine.temporary_folder(&self.temporary_name());
+                (path.clone(), Some(TemporaryFolder { disk, path }))
+            }
+        };
+        create_folder(disk, &folder)?;
+        if temporary.is_none() {
+            self.remove_leftovers(&folder, progress);
+        }
         let writer = BackupWriter {
             engine,
             database: &self.database,
@@ -151,10 +189,27 @@ impl BackupRun {
             form: configuration.kind,
             is_full: self.is_full,
             folder: &folder,
+            place: place.as_ref(),
+            is_alone: temporary.is_some(),
             key: key.as_ref(),
             build: self.build,
         };
-        writer.write(self.began_ticks, progress)
+        let mut made = writer.write(self.began_ticks, progress)?;
+        made.result.is_temporary = temporary.is_some();
+        if let Some(place) = &place {
+            upload(place, (disk, &folder), &mut made, progress)?;
+        }
+        Ok(made)
+    }
+
+    /// The name of the folder for a file that is to be in a bucket alone. It is the same for all runs of a task, so that
+    /// what they have written follows each other.
+    fn temporary_name(&self) -> String {
+        let database = self.database.record().topology_id;
+        match &self.task {
+            Some(task) => format!("{database}-{}", task.definition.id),
+            None => format!("{database}-once-{}", self.operation_id),
+        }
     }
 
     /// Removes what earlier processes left, once for each folder and database.
@@ -201,11 +256,21 @@ impl BackupRun {
         let present = result.directory.as_deref()?;
         let is_full =
             result.file.as_deref().and_then(BackupFileName::parse)?.kind != FileKind::Incremental;
-        let folder = self.configuration.folder.as_deref().filter(|_| is_full)?;
+        if !is_full {
+            return None;
+        }
         let until = self.began_ticks.saturating_sub(kept_for.ticks);
         let (disk, record) = (&*self.engine.backup_disk, self.database.record());
-        let removed = self.engine.backup_folder(folder).and_then(|folder| {
-            Ok(remove_expired_backups(disk, &folder, record.name.as_str(), present, until)?)
+        let name = record.name.as_str();
+        let local = self.configuration.folder.as_deref().map_or(Ok(0), |folder| {
+            let folder = self.engine.backup_folder(folder)?;
+            Ok(remove_expired_backups(disk, &folder, name, present, until)?)
+        });
+        let removed = local.and_then(|local| {
+            let there = self.configuration.bucket.as_ref().map_or(Ok(0), |bucket| {
+                self.engine.cloud_place(bucket, &|| Ok(()))?.remove_expired(name, present, until)
+            });
+            there.map(|there| local + there)
         });
         match removed {
             Ok(0) => None,

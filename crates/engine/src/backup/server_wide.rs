@@ -18,7 +18,7 @@ use cluster::Cluster;
 use cluster_state::ServerValue;
 use model::{DatabaseRecord, date};
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, PeriodicBackup, ProtocolError, ServerWideBackup};
+use wire::{ErrorKind, PeriodicBackup, ProtocolError, ServerWideBackup, keep_cloud_secrets};
 
 use super::{
     schedule, status,
@@ -137,15 +137,20 @@ impl Engine {
         &self,
         sent: &Map<String, Value>,
     ) -> Result<ChangedServerWideBackup, EngineError> {
-        let definition = ServerWideBackup::read(sent)?.definition;
+        let _changing = self.backups.server_wide.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.server_wide_backups();
+        let mut sent = sent.clone();
+        let id = PeriodicBackup::id_of(&sent);
+        if let Some(replaced) = present.iter().find(|task| task.id == id) {
+            keep_cloud_secrets(&mut sent, &replaced.stored);
+        }
+        let definition = ServerWideBackup::read(&sent)?.definition;
         schedule::check(&definition)?;
         if !definition.is_disabled {
             self.check_enabled(&definition)?;
         }
-        let _changing = self.backups.server_wide.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = self.server_wide_backups();
         let replaced = present.iter().find(|task| task.id == definition.id);
-        let mut stored = ServerWideBackup::with_names_as_written(sent);
+        let mut stored = ServerWideBackup::with_names_as_written(&sent);
         let name = match (definition.name, replaced) {
             (Some(name), _) => name,
             (None, Some(replaced)) => replaced.name.clone(),

@@ -140,12 +140,18 @@ impl BackupStatus {
         self.end.as_ref()
     }
 
-    /// The status as clients are shown it.
-    pub(super) fn shape(&self, task: u64) -> BackupStatusShape<'_> {
+    /// The status as clients are shown it, of a task with these destinations.
+    pub(super) fn shape(
+        &self,
+        task: u64,
+        (has_folder, has_bucket): (bool, bool),
+    ) -> BackupStatusShape<'_> {
         let end = self.end();
         let good = |run: &GoodRun| (run.began_ticks, run.took_ms);
         BackupStatusShape {
             task,
+            is_temporary: !has_folder,
+            is_uploaded: has_bucket && self.end.is_some(),
             runs: self.runs,
             form: self.form,
             node_tag: &self.node_tag,

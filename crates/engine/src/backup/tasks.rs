@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use cluster::Cluster;
@@ -16,11 +16,12 @@ use model::{DatabaseId, DatabaseRecord, Etag, date};
 use serde_json::{Map, Value, json};
 use wire::{
     BackupEncryption, BackupType, PeriodicBackup, RecordBody, ServerWideBackup,
-    is_name_of_server_wide_backup,
+    is_name_of_server_wide_backup, keep_cloud_secrets,
 };
 
 use super::{
     claimed_names::ClaimedNames,
+    cloud::CloudStorage,
     keys::key_of_text,
     run::BackupRun,
     schedule::{self, Failures, NextBackup},
@@ -86,6 +87,7 @@ pub(crate) struct BackupSchedule {
     inner: Mutex<Inner>,
     pub(super) names: ClaimedNames,
     pub(super) server_wide: ServerWideChanges,
+    pub(super) cloud: OnceLock<Arc<dyn CloudStorage>>,
 }
 
 #[derive(Default)]
@@ -237,7 +239,9 @@ impl Engine {
         drop(inner);
         let now = self.platform.clock.now().ticks();
         let next = task.next(status.as_ref(), now, failures);
-        let status = status.map(|status| status.shape(key.1).to_json());
+        let configuration = &task.definition.configuration;
+        let has = (configuration.folder.is_some(), configuration.bucket.is_some());
+        let status = status.map(|status| status.shape(key.1, has).to_json());
         Ok(BackupTaskState { status, next, running })
     }
 
@@ -261,6 +265,7 @@ impl Engine {
         database: &str,
         sent: &Map<String, Value>,
     ) -> Result<ChangedBackupTask, EngineError> {
+        let sent = &self.with_kept_secrets(database, sent);
         let definition = PeriodicBackup::read(sent)?;
         if let Some(name) = &definition.name
             && is_name_of_server_wide_backup(name)
@@ -305,6 +310,18 @@ impl Engine {
             Ok(Decision::Replace)
         })?;
         Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    /// What is sent of a task, with the secrets of the stored one in the places of those that are hidden.
+    fn with_kept_secrets(&self, database: &str, sent: &Map<String, Value>) -> Map<String, Value> {
+        let mut sent = sent.clone();
+        let id = PeriodicBackup::id_of(&sent);
+        let record = self.catalog.record(database).filter(|_| id != 0);
+        let tasks = record.map(|record| own_tasks(&record)).unwrap_or_default();
+        if let Some(task) = tasks.iter().find(|task| task.definition.id == id) {
+            keep_cloud_secrets(&mut sent, &task.stored);
+        }
+        sent
     }
 
     /// Enables a scheduled backup, or disables it. Blocks.
@@ -398,11 +415,11 @@ impl Engine {
         if let BackupEncryption::Key(text) = &configuration.encryption {
             key_of_text(text)?;
         }
-        let Some(folder) = &configuration.folder else {
+        if configuration.check_destination().is_err() {
             let message = "The backup configuration is enabled without target any destinations";
             return Err(EngineError::Refused { message: message.to_owned() });
-        };
-        self.backup_folder(folder).map(drop)
+        }
+        configuration.folder.iter().try_for_each(|folder| self.backup_folder(folder).map(drop))
     }
 
     /// Removes statuses of databases and tasks that no longer exist.

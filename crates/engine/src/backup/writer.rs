@@ -18,10 +18,11 @@ use super::{
     backup_file::{BackupFile, SealedFile, SequentialFile, verify_backup},
     chain::{FileId, FileLink},
     claimed_names::ClaimedName,
+    cloud_place::CloudPlace,
     error::BackupError,
     file_names::{BackupFileName, BackupFolderName, FileKind},
     place::create_folder,
-    restore_points::files_in,
+    restore_points::contents_of,
     status::{ChainEnd, WrittenRun},
 };
 use crate::{
@@ -50,6 +51,10 @@ pub(super) struct BackupWriter<'r> {
     pub(super) is_full: bool,
     /// Below which the folder of the backup is.
     pub(super) folder: &'r Path,
+    /// Where the files are in a bucket.
+    pub(super) place: Option<&'r CloudPlace<'r>>,
+    /// Whether the files so far are there alone, and not in the folder.
+    pub(super) is_alone: bool,
     pub(super) key: Option<&'r SecretKey>,
     /// The number of the build that the file says it is of.
     pub(super) build: u64,
@@ -95,7 +100,13 @@ impl BackupWriter<'_> {
             return Ok(WrittenBackup { result, written: WrittenRun { kind, end: end.clone() } });
         }
         let (folder, _claimed) = match &before {
-            Some(end) => (PathBuf::from(&end.directory), None),
+            Some(end) => {
+                let folder = PathBuf::from(&end.directory);
+                if self.is_alone {
+                    create_folder(self.disk(), &folder)?;
+                }
+                (folder, None)
+            }
             None => self.new_folder(ticks).map(|(folder, claimed)| (folder, Some(claimed)))?,
         };
         let name = self.new_name(&folder, kind, ticks)?.to_string();
@@ -134,7 +145,8 @@ impl BackupWriter<'_> {
         let directory = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (contents, file) = (progress.end(), Some(end.file.clone()));
         let is_snapshot = kind == FileKind::Snapshot;
-        let result = BackupResult { contents, is_snapshot, directory, file };
+        let result =
+            BackupResult { contents, is_snapshot, directory, file, ..BackupResult::default() };
         Ok(WrittenBackup { result, written: WrittenRun { kind, end } })
     }
 
@@ -218,7 +230,7 @@ impl BackupWriter<'_> {
             () if !is_vouched => Some("the database has other files than then"),
             () if self.fingerprint() != end.key => Some("the key is another one"),
             () if !folder.starts_with(self.folder) => Some("the folder is another one"),
-            () if !self.is_complete(end) => {
+            () if !self.is_complete(end)? => {
                 Some("the files of the last one are not those that were written")
             }
             () if !are_deletions_kept => Some("deletions since the last one are forgotten"),
@@ -226,14 +238,35 @@ impl BackupWriter<'_> {
         })
     }
 
-    /// Whether all files of a backup are there, and nothing follows them, as far as their names tell.
-    fn is_complete(&self, end: &ChainEnd) -> bool {
-        let contents = files_in(self.disk(), Path::new(&end.directory));
-        let newest = contents.ok().and_then(|mut contents| contents.backups.pop());
-        newest.is_some_and(|newest| {
-            let last = newest.files.last().map(ToString::to_string);
-            last.as_ref() == Some(&end.file) && newest.files.len() as u64 == end.files
-        })
+    /// Whether all files of a backup are there, in each of its places, and nothing follows them, as far as their names
+    /// tell.
+    fn is_complete(&self, end: &ChainEnd) -> Result<bool, EngineError> {
+        let folder = Path::new(&end.directory);
+        let has_all = |names: &[String]| {
+            contents_of(folder, names).backups.pop().is_some_and(|newest| {
+                let last = newest.files.last().map(ToString::to_string);
+                last.as_ref() == Some(&end.file) && newest.files.len() as u64 == end.files
+            })
+        };
+        // A folder that is gone has nothing. A bucket that does not answer is another matter.
+        let is_here = self.is_alone || self.disk().list(folder).is_ok_and(|names| has_all(&names));
+        Ok(is_here && self.names_there(folder)?.is_none_or(|names| has_all(&names)))
+    }
+
+    /// What a folder of the backup has in the bucket; `None` if it is to be in none.
+    fn names_there(&self, folder: &Path) -> Result<Option<Vec<String>>, EngineError> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        self.place.map(|place| place.names_in(&name)).transpose()
+    }
+
+    /// What is in a folder of the backup, wherever its files are.
+    fn names_in(&self, folder: &Path) -> Result<Vec<String>, EngineError> {
+        let mut names = self.names_there(folder)?.unwrap_or_default();
+        if !self.is_alone {
+            let here = self.disk().list(folder);
+            names.extend(here.map_err(|error| BackupError::io(folder, "list", error))?);
+        }
+        Ok(names)
     }
 
     /// Of the key. It is bound to the task: statuses do not tell that two of them have the same one.
@@ -267,7 +300,9 @@ impl BackupWriter<'_> {
             // What another run of this process has claimed need not exist yet.
             if let Some(claimed) = self.engine.backups.names.claim(text) {
                 let exists = self.disk().exists(&folder);
-                if !exists.map_err(|error| BackupError::io(&folder, "read", error))? {
+                let exists = exists.map_err(|error| BackupError::io(&folder, "read", error))?;
+                let is_there = self.names_there(&folder)?.is_some_and(|names| !names.is_empty());
+                if !exists && !is_there {
                     create_folder(self.disk(), &folder)?;
                     return Ok((folder, claimed));
                 }
@@ -332,8 +367,7 @@ impl BackupWriter<'_> {
         kind: FileKind,
         ticks: i64,
     ) -> Result<BackupFileName, EngineError> {
-        let names = self.disk().list(folder);
-        let names = names.map_err(|error| BackupError::io(folder, "list", error))?;
+        let names = self.names_in(folder)?;
         let newest = names.iter().filter_map(|name| BackupFileName::parse(name)).max();
         let least = newest.map_or(ticks, |newest| newest.ticks + TICKS_PER_SECOND);
         let is_encrypted = self.key.is_some();

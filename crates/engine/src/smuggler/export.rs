@@ -354,7 +354,13 @@ impl<'t, 'o> Portion<'t, 'o> {
         match section {
             Section::DatabaseRecord => {
                 self.export.writer.value(section.name(), out);
-                exported_record::write(&self.export.sources.record, self.export.options, out);
+                let hides = self.export.sources.backup_file.is_none();
+                exported_record::write(
+                    &self.export.sources.record,
+                    self.export.options,
+                    hides,
+                    out,
+                );
                 progress.count(part);
             }
             section => self.export.writer.begin_section(*section, out),

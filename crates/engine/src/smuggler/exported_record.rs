@@ -2,7 +2,7 @@
 
 use model::{DatabaseRecord, IndexDefinition};
 use serde_json::{Map, Value, json};
-use wire::{RecordBody, SmugglerOptions, index_definition_json};
+use wire::{RecordBody, SmugglerOptions, hide_cloud_secrets, index_definition_json};
 
 use crate::index_definitions::complete_definition;
 
@@ -48,8 +48,13 @@ enum Empty {
     Absent,
 }
 
-/// Appends the record.
-pub(super) fn write(record: &DatabaseRecord, options: &SmugglerOptions, out: &mut Vec<u8>) {
+/// Appends the record. Secrets of backups are hidden, unless it is a backup itself.
+pub(super) fn write(
+    record: &DatabaseRecord,
+    options: &SmugglerOptions,
+    hides_secrets: bool,
+    out: &mut Vec<u8>,
+) {
     let body = RecordBody::of_record(record);
     let mut exported = Map::new();
     let mut put = |name: &str, value: Value| drop(exported.insert(name.to_owned(), value));
@@ -67,6 +72,13 @@ pub(super) fn write(record: &DatabaseRecord, options: &SmugglerOptions, out: &mu
         match (stored, empty) {
             (Some(Value::Object(settings)), _) if *property == "Settings" => {
                 put(property, settings_list(settings));
+            }
+            (Some(Value::Array(tasks)), _)
+                if hides_secrets && *property == RecordBody::BACKUP_TASKS =>
+            {
+                let mut tasks = tasks.clone();
+                tasks.iter_mut().filter_map(Value::as_object_mut).for_each(hide_cloud_secrets);
+                put(property, Value::Array(tasks));
             }
             (Some(stored), _) => put(property, stored.clone()),
             (None, Empty::Null) => put(property, Value::Null),

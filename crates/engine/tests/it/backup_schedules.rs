@@ -101,7 +101,7 @@ fn a_task_that_cannot_be_followed_is_reported_listed_and_never_due() {
         task
     };
     let tasks = [
-        task(1, "cloud", json!({"S3Settings": {"BucketName": "b", "Disabled": false}})),
+        task(1, "cloud", json!({"AzureSettings": {"StorageContainer": "b", "Disabled": false}})),
         task(2, "files", json!({"BackupType": "Mirror"})),
         task(3, "elsewhere", json!({"LocalSettings": {"FolderPath": "/mnt/other"}})),
         task(4, "times", json!({"FullBackupFrequency": "soon"})),
@@ -119,7 +119,7 @@ fn a_task_that_cannot_be_followed_is_reported_listed_and_never_due() {
     let record = bench.engine.record("copy").unwrap();
     let listed = bench.engine.backup_tasks(&record);
     assert_eq!(listed.len(), 5);
-    let expected = ["'S3Settings' cannot be used", "('Mirror')", "outside of", "soon"];
+    let expected = ["'AzureSettings' cannot be used", "('Mirror')", "outside of", "soon"];
     for (listed, expected) in listed.iter().zip(expected) {
         let name = listed.definition.name.as_deref().unwrap();
         let reported = format!("The scheduled backup '{name}' cannot run here");

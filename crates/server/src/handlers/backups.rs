@@ -6,8 +6,11 @@ use ::security::Requirement;
 use engine::{BackupTask, EngineError};
 use http::StatusCode;
 use model::{DatabaseRecord, TimeSpan, date};
-use serde_json::{Value, json};
-use wire::{BackupConfiguration, BackupEncryption, RestoreConfiguration, check_source};
+use serde_json::{Map, Value, json};
+use wire::{
+    BackupConfiguration, BackupEncryption, RestoreConfiguration, RestoreSource, hide_cloud_secrets,
+    names_cloud_server,
+};
 
 use crate::{
     answers::answer::Answer,
@@ -22,7 +25,9 @@ use crate::{
 /// `POST /databases/*/admin/backup`: backs the database up once.
 pub(crate) fn back_up_once(call: Call) -> Answering {
     Box::pin(async move {
-        let configuration = BackupConfiguration::read(&read_object(&call.body)?)?;
+        let sent = read_object(&call.body)?;
+        check_server(&call, &sent)?;
+        let configuration = BackupConfiguration::read(&sent)?;
         let (state, database) = (call.state.clone(), call.database()?.clone());
         let build = u64::from(state.build().build_version);
         blocking(move || {
@@ -38,15 +43,18 @@ pub(crate) fn back_up_once(call: Call) -> Answering {
 pub(crate) fn restore_points(call: Call) -> Answering {
     Box::pin(async move {
         let kind = call.query().get("type").map(Value::from);
-        check_source(kind.as_ref())?;
         let sent = read_object(&call.body)?;
+        let source = RestoreSource::read(kind.as_ref(), Some(&sent))?;
         let folder = sent.get("FolderPath").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if folder.is_empty() {
+        if folder.is_empty() && source == RestoreSource::Local {
             return Err(ApiError::argument("'FolderPath' is required."));
         }
         let state = call.state;
         blocking(move || {
-            let points = state.engine.restore_points(&folder)?;
+            let points = match &source {
+                RestoreSource::Local => state.engine.restore_points(&folder)?,
+                RestoreSource::S3(bucket) => state.engine.cloud_restore_points(bucket)?,
+            };
             let list: Vec<Value> = points.iter().map(|point| point.to_json()).collect();
             Ok(Answer::shape(StatusCode::OK, &json!({"List": list})))
         })
@@ -67,6 +75,14 @@ pub(crate) fn restore(call: Call) -> Answering {
     })
 }
 
+/// Whether the client may have the server send backups to a server that it names, which may be any in the network.
+fn check_server(call: &Call, sent: &Map<String, Value>) -> Result<(), ApiError> {
+    match names_cloud_server(sent) {
+        true => Ok(call.caller.check(Requirement::Operator, None)?),
+        false => Ok(()),
+    }
+}
+
 /// An operation that runs.
 fn begun(id: i64, node_tag: &str) -> Answer {
     Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": node_tag}))
@@ -76,6 +92,7 @@ fn begun(id: i64, node_tag: &str) -> Answer {
 pub(crate) fn put_task(call: Call) -> Answering {
     Box::pin(async move {
         let sent = read_object(&call.body)?;
+        check_server(&call, &sent)?;
         let database = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
@@ -134,7 +151,9 @@ pub(crate) fn task(call: &Call) -> Result<Answer, ApiError> {
     let (record, task) = named_task(call)?;
     // It may have a key.
     call.caller.check(Requirement::DatabaseAdmin, Some(record.name.as_str()))?;
-    Ok(Answer::shape(StatusCode::OK, &task.stored))
+    let mut shown = task.stored;
+    hide_cloud_secrets(&mut shown);
+    Ok(Answer::shape(StatusCode::OK, &shown))
 }
 
 /// `GET /periodic-backup/status`: how the last run of a scheduled backup went.
@@ -149,14 +168,15 @@ pub(crate) fn status(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn limits(call: &Call) -> Result<Answer, ApiError> {
     let root = call.state.engine.backup_root().display().to_string();
     let answer = json!({
-        "LocalRootPath": root, "AllowedAwsRegions": null, "AllowedDestinations": ["Local"]
+        "LocalRootPath": root, "AllowedAwsRegions": null, "AllowedDestinations": ["Local", "AmazonS3"]
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// The words of the destinations of a backup.
 pub(crate) fn destinations_of(configuration: &BackupConfiguration) -> Vec<&'static str> {
-    configuration.folder.iter().map(|_| "Local").collect()
+    let local = configuration.folder.iter().map(|_| "Local");
+    local.chain(configuration.bucket.iter().map(|_| "AmazonS3")).collect()
 }
 
 /// A scheduled backup among the ongoing tasks of its database.

@@ -3,7 +3,7 @@
 use engine::{ChangedServerWideBackup, ServerWideBackupTask};
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{BackupEncryption, ServerWideBackup};
+use wire::{BackupEncryption, ServerWideBackup, hide_cloud_secrets};
 
 use crate::{
     answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
@@ -31,7 +31,13 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
         |task: &&ServerWideBackupTask| name.is_none_or(|name| task.name.eq_ignore_ascii_case(name));
     let tasks = call.state.engine.server_wide_backups();
     let shown = tasks.iter().filter(is_wanted);
-    let shown: Vec<_> = shown.map(|task| ServerWideBackup::shown(&task.stored)).collect();
+    let shown: Vec<_> = shown
+        .map(|task| {
+            let mut shown = ServerWideBackup::shown(&task.stored);
+            hide_cloud_secrets(&mut shown);
+            shown
+        })
+        .collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": shown})))
 }
 

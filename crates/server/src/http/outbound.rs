@@ -18,6 +18,7 @@ use engine::{
     Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
 };
 use http::{Request, Response, header};
+use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
@@ -277,6 +278,15 @@ impl HttpOutbound {
         Ok(answer)
     }
 
+    /// A connection of its own, for bodies of any kind.
+    pub(crate) async fn connect_to<B>(&self, server: &NodeAddress) -> Result<SendRequest<B>, String>
+    where
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
+        connect(server, encryption).await
+    }
+
     fn take_kept(&self, server: &NodeAddress) -> Option<Sender> {
         let mut inner = self.inner();
         let kept = inner.kept.get_mut(server)?;
@@ -314,10 +324,13 @@ impl HttpOutbound {
     }
 }
 
-async fn connect(
+async fn connect<B>(
     server: &NodeAddress,
     encryption: Option<Arc<ClientConfig>>,
-) -> Result<Sender, String> {
+) -> Result<SendRequest<B>, String>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
     let connected = TcpStream::connect((server.host(), server.port())).await;
     let stream = connected.map_err(|error| format!("cannot connect: {error}"))?;
     // Without this, small requests wait for the acknowledgement of the one before. If it fails, they do.
@@ -369,9 +382,12 @@ fn made(request: OutboundRequest) -> Result<Request<Full<Bytes>>, String> {
 }
 
 /// Begins to speak the protocol on a connection.
-async fn begin(
+async fn begin<B>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<Sender, String> {
+) -> Result<SendRequest<B>, String>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
     let begun = handshake(TokioIo::new(stream)).await;
     let (sender, connection) = begun.map_err(|error| format!("no connection: {error}"))?;
     // It ends with the sender; its errors reach the requests.

@@ -157,7 +157,7 @@ fn what_cannot_be_backed_up_or_restored_is_refused_at_once() {
     server.create("db");
     for (body, expected) in [
         (json!({}), "target no destinations"),
-        (json!({"S3Settings": {"BucketName": "b"}}), "'S3Settings' cannot be used"),
+        (json!({"AzureSettings": {"StorageContainer": "b"}}), "'AzureSettings' cannot be used"),
         (json!({"BackupType": "Foo"}), "BackupType"),
     ] {
         let reply = server.send("POST", "/databases/db/admin/backup", body.to_string().as_bytes());
@@ -371,14 +371,14 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
         assert!(reply.status == 500 && reply.text().contains(expected), "{more}: {}", reply.text());
     }
     let record = json!({"DatabaseName": "other", "PeriodicBackups": [
-        {"TaskId": 3, "Name": "cloud", "FullBackupFrequency": EVERYTHING, "S3Settings": {}}
+        {"TaskId": 3, "Name": "cloud", "FullBackupFrequency": EVERYTHING, "AzureSettings": {}}
     ]});
     let created = server.send("PUT", "/admin/databases?name=other", record.to_string().as_bytes());
     assert_eq!(created.status, 201, "{}", created.text());
     let listed = server.get("/databases/other/tasks").json();
     let shown = &listed["OngoingTasksList"][0];
     assert_eq!((&shown["TaskName"], &shown["TaskState"]), (&json!("cloud"), &json!("Enabled")));
-    assert!(shown["Error"].as_str().unwrap().contains("'S3Settings' cannot be used"), "{shown}");
+    assert!(shown["Error"].as_str().unwrap().contains("'AzureSettings' cannot be used"), "{shown}");
     assert_eq!(shown["NextBackup"], Value::Null);
     let key = json!({"Key": "QV2jJkHCPGwjbOiXuZDCNmyyj/GE4OH8OZlkg5jQPRI=", "EncryptionMode": "UseProvidedKey"});
     let disabled = json!({"Disabled": true, "LocalSettings": null, "BackupEncryptionSettings": key, "Name": "later"});

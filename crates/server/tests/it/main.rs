@@ -18,6 +18,7 @@ mod changes;
 mod chosen_revisions;
 mod client_definitions;
 mod clocks;
+mod cloud_backups;
 mod cluster;
 mod cluster_groups;
 mod cluster_subscriptions;
