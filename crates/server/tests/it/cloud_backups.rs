@@ -213,8 +213,8 @@ fn backups_in_a_bucket_alone_are_continued_listed_and_restored() {
         let status = server.get(&format!("/periodic-backup/status?name=db&taskId={task}")).json();
         assert_eq!(status["Status"]["UploadToS3"]["Skipped"], false);
         assert_eq!(status["Status"]["LocalBackup"]["TempFolderUsed"], true);
-        let shown = server.get("/databases/db/tasks").json();
-        assert_eq!(shown["OngoingTasksList"][0]["BackupDestinations"], json!(["AmazonS3"]));
+        let shown = server.get(&format!("/databases/db/task?type=Backup&key={task}")).json();
+        assert_eq!(shown["BackupDestinations"], json!(["AmazonS3"]));
     }
 }
 
