@@ -15,6 +15,7 @@
 //! | `cloud_place` | a folder in a bucket |
 //! | `run` | runs one backup, on a thread of its own |
 //! | `snapshot` | files with the pages of a database, and what else belongs to it |
+//! | `verify` | reading a file through |
 //! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
 //! | `server_wide` | scheduled backups of all databases |
@@ -45,9 +46,10 @@ mod server_wide;
 mod snapshot;
 mod status;
 mod tasks;
+mod verify;
 mod writer;
 
-pub use backup_file::{SequentialFile, verify_backup};
+pub use backup_file::SequentialFile;
 pub use cloud::{CloudError, CloudObject, CloudStorage, StillWantedThere};
 pub use error::BackupError;
 pub(crate) use place::backup_disk;
@@ -56,3 +58,4 @@ pub use schedule::NextBackup;
 pub use server_wide::{ChangedServerWideBackup, ServerWideBackupTask};
 pub(crate) use tasks::{BackupSchedule, tombstone_needs};
 pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};
+pub use verify::verify_backup;

@@ -205,10 +205,11 @@ impl BackupRun {
     /// The name of the folder for a file that is to be in a bucket alone. It is the same for all runs of a task, so that
     /// what they have written follows each other.
     fn temporary_name(&self) -> String {
-        let database = self.database.record().topology_id;
+        // As it is printed, an id may have a slash.
+        let database = u128::from_be_bytes(self.database.record().topology_id.0);
         match &self.task {
-            Some(task) => format!("{database}-{}", task.definition.id),
-            None => format!("{database}-once-{}", self.operation_id),
+            Some(task) => format!("{database:032x}-{}", task.definition.id),
+            None => format!("{database:032x}-once-{}", self.operation_id),
         }
     }
 

@@ -15,7 +15,7 @@ use wire::{
 };
 
 use super::{
-    backup_file::{BackupFile, SealedFile, SequentialFile, verify_backup},
+    backup_file::{BackupFile, SealedFile, SequentialFile},
     chain::{FileId, FileLink},
     claimed_names::ClaimedName,
     cloud_place::CloudPlace,
@@ -24,6 +24,7 @@ use super::{
     place::create_folder,
     restore_points::contents_of,
     status::{ChainEnd, WrittenRun},
+    verify::verify_backup,
 };
 use crate::{
     engine::Engine,

@@ -209,12 +209,12 @@ fn backups_in_a_bucket_alone_are_continued_listed_and_restored() {
         assert_eq!(restored["Status"], "Completed", "{restored}");
         assert_eq!(server.get("/databases/early/docs?id=late").status, 404);
         assert_eq!(server.get("/databases/early/attachments?id=big&name=noise").body, noise);
-        assert!(temporary(&platform).is_empty());
+        assert_eq!(temporary(&platform), Vec::<String>::new());
         let status = server.get(&format!("/periodic-backup/status?name=db&taskId={task}")).json();
         assert_eq!(status["Status"]["UploadToS3"]["Skipped"], false);
         assert_eq!(status["Status"]["LocalBackup"]["TempFolderUsed"], true);
-        let shown = server.get("/databases/db/tasks").json();
-        assert_eq!(shown["OngoingTasksList"][0]["BackupDestinations"], json!(["AmazonS3"]));
+        let shown = server.get(&format!("/databases/db/task?type=Backup&key={task}")).json();
+        assert_eq!(shown["BackupDestinations"], json!(["AmazonS3"]));
     }
 }
 
@@ -276,7 +276,7 @@ fn a_bucket_that_does_not_exist_is_named_and_nothing_remains() {
         message.contains("'no-such-bucket-here'") && message.contains("NoSuchBucket"),
         "{message}"
     );
-    assert!(temporary(&platform).is_empty());
+    assert_eq!(temporary(&platform), Vec::<String>::new());
     let body = settings.to_string();
     let reply = server.send("POST", "/admin/restore/points?type=S3", body.as_bytes());
     assert!(reply.status == 500 || reply.status == 503, "{}", reply.text());
