@@ -72,7 +72,7 @@ fn name_of(task: &str) -> String {
 
 fn missing(name: &str) -> EngineError {
     EngineError::Section(ProtocolError::new(
-        ErrorKind::InvalidOperation,
+        ErrorKind::RachisApply,
         format!("Cannot find server wide task of type 'Replication' with name '{name}'"),
     ))
 }

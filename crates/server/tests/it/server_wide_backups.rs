@@ -100,11 +100,15 @@ fn what_is_wrong_with_a_request_is_said() {
         (
             "POST",
             "state?type=Replication&name=x&disable=true",
-            "no server-wide task of type 'Replication'",
+            "Cannot find server wide task of type 'Replication'",
         ),
         ("DELETE", "task?type=Backup&name=x", "no server-wide backup to delete"),
         ("DELETE", "backup?name=x", "no server-wide backup to delete"),
-        ("DELETE", "task?type=Replication&name=x", "no server-wide task of type 'Replication'"),
+        (
+            "DELETE",
+            "task?type=Replication&name=x",
+            "Cannot find server wide task of type 'Replication'",
+        ),
     ] {
         let reply = server.send(method, &format!("{OF_ALL}/{path}"), b"");
         let message = reply.json()["Message"].as_str().unwrap_or_default().to_owned();
