@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 use wire::{
-    ExternalReplication, PeriodicBackup, RavenEtl, RecordBody, is_name_of_server_wide_backup,
-    keep_cloud_secrets,
+    ExternalReplication, PeriodicBackup, PullReplicationHub, PullReplicationSink, RavenEtl,
+    RecordBody, is_name_of_server_wide_backup, keep_cloud_secrets,
 };
 
 const NUMBER: &str = "TaskId";

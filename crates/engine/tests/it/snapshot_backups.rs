@@ -125,7 +125,7 @@ fn a_snapshot_of_an_encrypted_database_is_encrypted_and_restored_with_any_key_or
     bench.engine.close();
     let engine = engine::Engine::open(settings, bench.platform.clone()).unwrap();
     bench.engine = std::sync::Arc::new(engine);
-    let key = |byte: u8| SecretKey::read(&mut vec![byte; 32]).unwrap();
+    let key = |byte: u8| SecretKey::read(&mut [byte; 32]).unwrap();
     bench.engine.store_encryption_key("db2", &key(7), false).unwrap();
     let record = r#"{"DatabaseName":"db2","Encrypted":true}"#;
     bench.engine.create_database(new_database("db2", record)).unwrap();

@@ -301,7 +301,7 @@ impl HttpOutbound {
         connect(server, encryption).await
     }
 
-    fn take_kept(&self, server: &NodeAddress) -> Option<Sender> {
+    fn take_kept(&self, way: &Way) -> Option<Sender> {
         let mut inner = self.inner();
         let kept = inner.kept.get_mut(way)?;
         std::iter::from_fn(|| kept.pop()).find(Kept::is_usable).map(|kept| kept.sender)

@@ -51,6 +51,7 @@ fn moto_server() -> Option<PathBuf> {
 }
 
 impl Buckets {
+    #[expect(clippy::print_stderr, reason = "what is not tested is said")]
     fn start() -> Option<Buckets> {
         if let Ok(url) = std::env::var("CORVUS_TEST_S3") {
             let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
