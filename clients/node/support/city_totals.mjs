@@ -38,7 +38,7 @@ export async function defineCityTotals(store) {
 async function indexesAreCurrent(store) {
   for (;;) {
     const statistics = await store.maintenance.send(new client.GetStatisticsOperation());
-    if (statistics.staleIndexes.length === 0) return;
+    if (!statistics.indexes.some((index) => index.isStale)) return;
     await setTimeout(pauseMilliseconds);
   }
 }
