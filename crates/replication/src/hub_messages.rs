@@ -1,7 +1,7 @@
 //! What a sink and its hub tell each other besides what every sender and receiver do. See `message` for the bytes.
 //!
 //! A hub never connects to a sink: a sink asks for each message of the hub, and says in every pull what it has. So the
-//! hub keeps nothing of a link that it could not be told again.
+//! hub keeps nothing of a link that the sink does not send again.
 
 use documents::Source;
 use model::{AllowedPaths, ChangeVector, ContentHash, DatabaseId, Etag};
@@ -25,8 +25,8 @@ pub struct Pull {
     pub point: Option<HistoryPoint>,
     /// The sink's change vector.
     pub change_vector: ChangeVector,
-    /// What it was last told that the hub contains.
-    pub told: Option<ChangeVector>,
+    /// What the hub contains, as the sink last learned it.
+    pub announced: Option<ChangeVector>,
     /// A content that it lacks, and how much of it has arrived.
     pub wanted: Option<(ContentHash, u64)>,
     /// What it wants of what the hub lets through; `None`: everything.
@@ -71,7 +71,7 @@ impl Pull {
         payload.number(self.accepted.0);
         put_point(&mut payload, self.point);
         payload.text(self.change_vector.as_str());
-        payload.maybe_text(self.told.as_ref().map(ChangeVector::as_str));
+        payload.maybe_text(self.announced.as_ref().map(ChangeVector::as_str));
         payload.flag(self.wanted.is_some());
         if let Some((hash, position)) = &self.wanted {
             payload.raw(&hash.0);
@@ -88,7 +88,7 @@ impl Pull {
             accepted: Etag(reader.number()?),
             point: read_point(reader)?,
             change_vector: read_vector(reader)?,
-            told: reader.maybe_text()?.map(parsed_vector).transpose()?,
+            announced: reader.maybe_text()?.map(parsed_vector).transpose()?,
             wanted: match reader.flag()? {
                 true => Some((ContentHash(reader.array()?), reader.number()?)),
                 false => None,
@@ -191,7 +191,7 @@ mod tests {
             accepted: Etag(9),
             point: Some(HistoryPoint { environment: 1, incarnation: 2, transaction: 3 }),
             change_vector: VECTOR.parse().unwrap(),
-            told: Some(VECTOR.parse().unwrap()),
+            announced: Some(VECTOR.parse().unwrap()),
             wanted: Some((ContentHash([1; 32]), 77)),
             paths: Some(AllowedPaths::new(["users/*", "orders/1"]).unwrap()),
         }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_read() {
-        let plain = Pull { point: None, told: None, wanted: None, paths: None, ..pull() };
+        let plain = Pull { point: None, announced: None, wanted: None, paths: None, ..pull() };
         for pull in [pull(), plain] {
             match Message::read(&pull.to_bytes()).unwrap() {
                 Message::Pull(read) => assert_eq!(*read, pull),

@@ -1,6 +1,6 @@
 //! What of its log a database sends over one link, if that is not everything.
 //!
-//! Invariant: a receiver of a filtered link is never told what the sender contains, because some of it does not arrive.
+//! Invariant: a receiver of a filtered link never learns what the sender contains, because some of it does not arrive.
 //! Its position is kept under the id of a stream, which is another one for each filter: a link that lets more through
 //! than before begins at the start of the log, and what is there already changes nothing.
 

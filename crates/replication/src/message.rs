@@ -9,7 +9,7 @@
 //!            items: count u32, see item_writer
 //! content    id of the sender 16, hash 32, length of the content u64, position u64, bytes
 //! pull       id of the sink 16, tag text, id of the stream 16, accepted u64, moment 32, may be absent; change vector text,
-//!            the change vector that the sink was last told: text, may be absent; a content that it lacks: flag, then
+//!            the change vector of the hub that the sink knows: text, may be absent; a content that it lacks: flag, then
 //!            hash 32, position u64; paths
 //! asking     id of the sink 16, name and address: 2 texts
 //! welcome    id 16, tag text, accepted u64, moment 32, may be absent; change vector text

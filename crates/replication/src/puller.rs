@@ -32,7 +32,7 @@ struct Known {
     accepted: Etag,
     point: Option<HistoryPoint>,
     change_vector: ChangeVector,
-    told: Option<ChangeVector>,
+    announced: Option<ChangeVector>,
 }
 
 /// Why a message of the hub could not be taken. The sink begins again.
@@ -100,7 +100,7 @@ impl Puller {
             point: known.and_then(|known| known.point),
             change_vector: known
                 .map_or_else(ChangeVector::empty, |known| known.change_vector.clone()),
-            told: known.and_then(|known| known.told.clone()),
+            announced: known.and_then(|known| known.announced.clone()),
             wanted: self.wanted.front().map(|hash| (*hash, self.arrived)),
             paths: self.paths.clone(),
         }
@@ -115,7 +115,7 @@ impl Puller {
             (_, Reply::Refused(refusal), _) => return Err(PullError::Refused(refusal)),
             (Kind::Greeting { stream }, Reply::Welcome(welcome), known) => {
                 let Welcome { accepted, point, change_vector, .. } = welcome;
-                *known = Some(Known { stream, accepted, point, change_vector, told: None });
+                *known = Some(Known { stream, accepted, point, change_vector, announced: None });
                 self.wanted.clear();
             }
             (
@@ -128,7 +128,7 @@ impl Puller {
                     self.lost();
                     return Ok(());
                 }
-                (known.told, known.point) = (complete.or(known.told.take()), None);
+                (known.announced, known.point) = (complete.or(known.announced.take()), None);
                 (known.accepted, known.change_vector) = (accepted, change_vector);
                 // What was lacking is no longer in the batch.
                 self.wanted.clear();

@@ -143,14 +143,14 @@ impl Sender {
         if pull.stream != self.filter.stream_of(source) {
             return self;
         }
-        let Pull { sink, accepted, point, change_vector, told, wanted, .. } = pull.clone();
+        let Pull { sink, accepted, point, change_vector, announced, wanted, .. } = pull.clone();
         let (uploads, uploaded) = match wanted {
             Some((hash, position)) => (VecDeque::from([hash]), position),
             None => (VecDeque::new(), 0),
         };
         let (database_id, node_tag) = (sink.database_id, sink.node_tag);
         let receiver = Some(Welcome { database_id, node_tag, accepted, point, change_vector });
-        Sender { receiver, announced: told, uploads, uploaded, ..self }
+        Sender { receiver, announced, uploads, uploaded, ..self }
     }
 
     /// The receiver, if the link is established.

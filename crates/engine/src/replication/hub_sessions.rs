@@ -70,7 +70,7 @@ impl HubSessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A sink was told what the hub allows.
+    /// A sink has learned what the hub allows.
     pub(super) fn agreed(&self, key: SessionKey, sink: ConnectedSink, terms: Terms, now: i64) {
         let mut sessions = self.lock();
         if SESSIONS_MAX <= sessions.len() && !sessions.contains_key(&key) {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_was_told_something_else_asks_again() {
+    fn a_sink_that_knows_other_terms_asks_again() {
         let sessions = HubSessions::default();
         let terms = Terms { sends: true, ..Terms::default() };
         assert!(!sessions.has_agreed(&key(2), &terms, 5));

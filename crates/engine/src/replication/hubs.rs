@@ -158,12 +158,10 @@ impl Engine {
         id: u64,
         is_disabled: bool,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             HUBS.set_disabled(body, id, is_disabled)?;
-            Ok(Decision::Replace)
-        })?;
-        self.follow_replication();
-        Ok(ChangedReplicationTask { index: written.index, id })
+            Ok(())
+        })
     }
 
     /// Deletes a hub with its accesses; what its sinks have remains. Blocks.
@@ -175,16 +173,14 @@ impl Engine {
         database: &str,
         id: u64,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             let task = HUBS.task(body, id)?;
             if let Some(name) = task.get("Name").and_then(Value::as_str) {
                 put_accesses(body, name, Map::new());
             }
             HUBS.remove(body, id)?;
-            Ok(Decision::Replace)
-        })?;
-        self.follow_replication();
-        Ok(ChangedReplicationTask { index: written.index, id })
+            Ok(())
+        })
     }
 
     /// The certificates that may connect to a hub; none if there is no such hub.

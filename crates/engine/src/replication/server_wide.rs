@@ -2,7 +2,7 @@
 //! it a task in the record of each database.
 //!
 //! A definition and the records change one after the other. So what is missing, because a node failed or a database was
-//! created meanwhile, is put there by whoever leads the cluster, about once a second.
+//! created meanwhile, is put there by the node that leads the cluster, about once a second.
 
 use std::{
     collections::HashMap,

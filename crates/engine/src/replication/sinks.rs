@@ -177,17 +177,15 @@ impl Engine {
         id: u64,
         is_disabled: bool,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             let task = SINKS.task(body, id)?;
             if !is_disabled {
                 let definition = PullReplicationSink::read(&task)?;
                 check_destination(body, database, &definition.connection, &definition.name)?;
             }
             SINKS.set_disabled(body, id, is_disabled)?;
-            Ok(Decision::Replace)
-        })?;
-        self.follow_replication();
-        Ok(ChangedReplicationTask { index: written.index, id })
+            Ok(())
+        })
     }
 
     /// Deletes a sink; what it has received remains. Blocks.
@@ -199,11 +197,9 @@ impl Engine {
         database: &str,
         id: u64,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             SINKS.remove(body, id)?;
-            Ok(Decision::Replace)
-        })?;
-        self.follow_replication();
-        Ok(ChangedReplicationTask { index: written.index, id })
+            Ok(())
+        })
     }
 }

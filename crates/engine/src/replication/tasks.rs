@@ -144,7 +144,7 @@ impl Engine {
         id: u64,
         is_disabled: bool,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             let task = EXTERNAL.task(body, id)?;
             check_own(body, id)?;
             if !is_disabled {
@@ -152,6 +152,19 @@ impl Engine {
                 check_destination(body, database, &definition.connection, &definition.name)?;
             }
             EXTERNAL.set_disabled(body, id, is_disabled)?;
+            Ok(())
+        })
+    }
+
+    /// Changes the task with this number in the record of a database, and has its links follow. Blocks.
+    pub(super) fn change_replication_task(
+        self: &Arc<Self>,
+        database: &str,
+        id: u64,
+        mut change: impl FnMut(&mut RecordBody) -> Result<(), EngineError>,
+    ) -> Result<ChangedReplicationTask, EngineError> {
+        let written = self.decide_record_body(database, |_, body| {
+            change(body)?;
             Ok(Decision::Replace)
         })?;
         self.follow_replication();
@@ -167,12 +180,10 @@ impl Engine {
         database: &str,
         id: u64,
     ) -> Result<ChangedReplicationTask, EngineError> {
-        let written = self.decide_record_body(database, |_, body| {
+        self.change_replication_task(database, id, |body| {
             check_own(body, id)?;
             EXTERNAL.remove(body, id)?;
-            Ok(Decision::Replace)
-        })?;
-        self.follow_replication();
-        Ok(ChangedReplicationTask { index: written.index, id })
+            Ok(())
+        })
     }
 }

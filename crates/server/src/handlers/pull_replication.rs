@@ -186,7 +186,7 @@ pub(crate) fn accesses(call: &Call) -> Result<Answer, ApiError> {
     let accesses = call.state.engine.hub_accesses(&call.database()?.record(), hub);
     let filter = query.get("filter").unwrap_or_default().to_lowercase();
     let matching = accesses.iter().filter(|one| one.access.name.to_lowercase().contains(&filter));
-    let shown: Vec<Value> = matching.skip(start).take(take).filter_map(access_json).collect();
+    let shown: Vec<Value> = matching.skip(start).take(take).map(access_json).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({ "Results": shown })))
 }
 
@@ -195,23 +195,25 @@ fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ApiError> {
     Ok((size(query.start()?), size(query.page_size()?)))
 }
 
-fn access_json(registered: &RegisteredAccess) -> Option<Value> {
+/// An access is listed even if its certificate cannot be read: otherwise nobody would see it to remove it.
+fn access_json(registered: &RegisteredAccess) -> Value {
     let RegisteredAccess { thumbprint, access } = registered;
-    let der = model::base64_bytes(&access.certificate)?;
-    let certificate = Certificate::from_der(&der).ok()?;
+    let der = model::base64_bytes(&access.certificate);
+    let certificate = der.and_then(|der| Certificate::from_der(&der).ok());
+    let certificate = certificate.as_ref();
     let paths =
         |paths: &Option<model::AllowedPaths>| paths.as_ref().map(|paths| paths.paths().to_vec());
-    Some(json!({
+    json!({
         "Name": access.name,
         "Thumbprint": thumbprint,
         "Certificate": access.certificate,
-        "NotBefore": date::format(certificate.not_before()),
-        "NotAfter": date::format(certificate.not_after()),
-        "Subject": certificate.subject(),
-        "Issuer": certificate.issuer(),
+        "NotBefore": certificate.map(|known| date::format(known.not_before())),
+        "NotAfter": certificate.map(|known| date::format(known.not_after())),
+        "Subject": certificate.map(Certificate::subject),
+        "Issuer": certificate.map(Certificate::issuer),
         "AllowedHubToSinkPaths": paths(&access.paths_to_sink),
         "AllowedSinkToHubPaths": paths(&access.paths_to_hub),
-    }))
+    })
 }
 
 /// `POST /databases/*/admin/pull-replication/generate-certificate`: makes a certificate for a sink. It is registered with

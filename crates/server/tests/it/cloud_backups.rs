@@ -253,7 +253,7 @@ fn old_backups_in_a_bucket_are_removed() {
         let ended = run(&server, task, true);
         assert_eq!(ended["Status"], "Completed", "{ended}");
         folders.push(ended["Result"]["LocalBackup"]["BackupDirectory"].clone());
-        #[expect(clippy::disallowed_methods, reason = "names of files tell seconds")]
+        #[expect(clippy::disallowed_methods, reason = "names of files have seconds")]
         std::thread::sleep(Duration::from_millis(1100));
     }
     let listed = points(&server, &settings);
