@@ -177,8 +177,20 @@ impl Cluster {
         self.shared.identity.get().cluster
     }
 
-    /// Sets the URL at which other nodes reach this one.
+    /// Sets the URL at which other nodes reach this one. If they know it under another one, a warning says so: they send
+    /// nothing here.
     pub fn set_url(&self, url: String) {
+        if let Ok(topology) = self.topology()
+            && 1 < topology.nodes.len()
+            && let Some(known) = topology.url_of(topology.this).filter(|known| *known != url)
+        {
+            tracing::warn!(
+                %url,
+                known,
+                "the other nodes know this one under another URL, and do not reach it: set PublicServerUrl to that URL, \
+                 or remove this node from the cluster and add it again"
+            );
+        }
         *self.shared.url.write().unwrap_or_else(PoisonError::into_inner) = url;
     }
 

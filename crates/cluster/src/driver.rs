@@ -176,7 +176,7 @@ impl Machine {
     async fn join(&self, joining: Joining) -> Option<Running> {
         let Joining { identity, reply } = joining;
         // A database may have been created since the request was checked.
-        let joined = check_is_free(&self.shared).and_then(|()| {
+        let joined = check_is_free(&self.shared, identity).and_then(|()| {
             let forgotten = self.forget_everything(identity);
             forgotten.map_err(|error| Refusal::Reason(error.to_string()))
         });

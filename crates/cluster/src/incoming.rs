@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster_state::{EncodedBatch, Encoder};
+use cluster_state::{ClusterError, EncodedBatch, Encoder};
 use openraft::error::ClientWriteError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -189,12 +189,7 @@ async fn join(
     }
     let own = shared.identity.get();
     if own != identity {
-        // A node that adds itself under another URL must not forget what it has.
-        if own.cluster == identity.cluster {
-            let reason = format!("it is the node {} of this cluster already", own.tag());
-            return Err(Refusal::Reason(reason));
-        }
-        check_is_free(shared)?;
+        check_is_free(shared, identity)?;
         let (reply, joined) = oneshot::channel();
         let sent = joining.send(Joining { identity, reply }).await;
         sent.map_err(|_| Refusal::Stopped)?;
@@ -203,9 +198,22 @@ async fn join(
     Ok(Box::new(|_| ()))
 }
 
-/// Refuses if this server has other nodes, or databases that it would lose.
-pub(crate) fn check_is_free(shared: &Shared) -> Result<(), Refusal> {
-    let topology = shared.topology().map_err(|error| Refusal::Reason(error.to_string()))?;
+/// Refuses if this server has other nodes, or databases that it would lose by becoming the node `identity`.
+pub(crate) fn check_is_free(shared: &Shared, identity: Identity) -> Result<(), Refusal> {
+    let failed = |error: ClusterError| Refusal::Reason(error.to_string());
+    let topology = shared.topology().map_err(failed)?;
+    let joined = Identity::stored(shared.store.environment()).map_err(failed)?;
+    // One that has accepted to join a cluster, which has not sent its state yet, may be another node of that.
+    let waits_for = joined.filter(|_| topology.nodes.is_empty()).map(|joined| joined.cluster);
+    if waits_for.is_some_and(|cluster| cluster != identity.cluster) {
+        let reason = "it is joining another cluster; if that has given up, start it with an empty data directory";
+        return Err(Refusal::Reason(reason.to_owned()));
+    }
+    // A node that adds itself under another URL must not forget what it has.
+    if topology.cluster == identity.cluster && waits_for.is_none() {
+        let reason = format!("it is the node {} of this cluster already", topology.this);
+        return Err(Refusal::Reason(reason));
+    }
     let others = topology.nodes.iter().filter(|node| node.tag != topology.this);
     let others: Vec<_> = others.map(|node| node.tag.to_string()).take(NODES_MAX).collect();
     if !others.is_empty() {

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cluster_state::ClusterError;
 use model::NodeTag;
-use openraft::{ChangeMembers, error::ClientWriteError};
+use openraft::{
+    ChangeMembers,
+    error::{ChangeMembershipError, ClientWriteError},
+};
 
 use crate::{
     membership_change::MembershipChange,
@@ -29,6 +32,8 @@ const CHANGE_TIME_MAX: Duration = Duration::from_secs(15);
 const PROMOTION_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A node that is at most this many entries behind may vote.
 const PROMOTION_LAG_MAX: u64 = 256;
+const CHANGE_IN_PROGRESS: &str =
+    "another change of the nodes of the cluster is in progress: try again when it has ended";
 const PROMOTION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The part that a node has in its cluster.
@@ -119,6 +124,8 @@ pub(crate) async fn change(
     raft: &RaftNode,
     change: MembershipChange,
 ) -> Result<NodeTag, Refusal> {
+    let changing = timeout(CHANGE_TIME_MAX, shared.changing.lock()).await;
+    let _changing = changing.map_err(|_| Refusal::Reason(CHANGE_IN_PROGRESS.to_owned()))?;
     match change {
         MembershipChange::Add { url, tag, is_watcher } => {
             add(shared, raft, url, tag, is_watcher).await
@@ -302,6 +309,9 @@ async fn agree(
     })?;
     agreed.map(drop).map_err(|error| match error.api_error() {
         Some(ClientWriteError::ForwardToLeader(_)) => Refusal::NotLeader,
+        Some(ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))) => {
+            Refusal::Reason(CHANGE_IN_PROGRESS.to_owned())
+        }
         Some(ClientWriteError::ChangeMembershipError(error)) => {
             Refusal::Reason(format!("the nodes of the cluster were not changed: {error}"))
         }

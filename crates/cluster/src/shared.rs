@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) raft: RwLock<Option<RaftNode>>,
     pub(crate) staging: Arc<Staging>,
     pub(crate) contacts: Contacts,
+    /// Held while this node, which leads, changes the nodes of the cluster.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     /// Until when this node, which leads, lets another one be elected.
     resigned_until: Mutex<Option<Moment>>,
     /// Whether the cluster has other nodes.
@@ -86,6 +88,7 @@ impl Shared {
             raft: RwLock::default(),
             staging: Arc::default(),
             contacts: Contacts::default(),
+            changing: tokio::sync::Mutex::default(),
             resigned_until: Mutex::default(),
             has_company: AtomicBool::default(),
             heard: Mutex::default(),

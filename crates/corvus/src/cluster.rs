@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use lexopt::{Arg, Parser, ValueExt};
@@ -39,7 +39,7 @@ Usage: corvus cluster status <url>
 ";
 
 /// How long, and how often, is looked whether a server has started that was started just before this command.
-const START_LOOKS: u32 = 500;
+const START_TIME_MAX: Duration = Duration::from_secs(10);
 const START_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs `corvus cluster` with the arguments that follow this word.
@@ -153,8 +153,10 @@ impl ClusterCommand {
         match &self.action {
             Action::Status => {}
             Action::Add { urls, tag, is_watcher, database } => {
-                for url in [&self.url].into_iter().chain(urls) {
-                    await_start(disk, url, &self.access)?;
+                await_start(&server)?;
+                for url in urls {
+                    // Perhaps only the other nodes reach it; they say why it does not join.
+                    drop(await_start(&RemoteServer::new(disk, url, &self.access)?));
                 }
                 for url in urls {
                     let tag = tag.as_deref().unwrap_or_default();
@@ -175,20 +177,21 @@ impl ClusterCommand {
     }
 }
 
-/// Waits until the server answers, or for as long as a start may take: the request that needs it says why it does not.
+/// Waits until the server answers, or for as long as a start may take.
 #[expect(
     clippy::disallowed_methods,
     reason = "a command of a person at a terminal, which has no simulation"
 )]
-fn await_start(disk: &dyn Disk, url: &str, access: &Access) -> Result<(), String> {
-    let server = RemoteServer::new(disk, url, access)?;
-    for _ in 0..START_LOOKS {
-        if server.get("/build/version").is_ok() {
-            break;
+fn await_start(server: &RemoteServer) -> Result<(), String> {
+    let began = Instant::now();
+    loop {
+        let left = START_TIME_MAX.saturating_sub(began.elapsed());
+        match server.answers_within("/build/version", left.max(START_LOOK_INTERVAL)) {
+            Ok(()) => return Ok(()),
+            Err(reason) if left.is_zero() => return Err(reason),
+            Err(_) => std::thread::sleep(START_LOOK_INTERVAL),
         }
-        std::thread::sleep(START_LOOK_INTERVAL);
     }
-    Ok(())
 }
 
 /// Creates a database on all nodes; one that exists is left as it is.

@@ -100,6 +100,13 @@ impl RemoteServer {
         request.call().map_err(|error| self.failed(&error))
     }
 
+    /// Whether a `GET` is answered within a time, whatever the answer is; otherwise why it is not.
+    pub(crate) fn answers_within(&self, path: &str, time_max: Duration) -> Result<(), String> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.config().timeout_global(Some(time_max)).build();
+        request.call().map(drop).map_err(|error| self.failed(&error))
+    }
+
     /// A request without a body. The path begins with a slash.
     pub(crate) fn request(&self, method: &str, path: &str) -> Result<Response<Body>, String> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));

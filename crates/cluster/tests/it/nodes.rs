@@ -399,6 +399,44 @@ fn a_node_does_not_join_itself_under_another_url() {
 }
 
 #[test]
+fn a_server_that_two_clusters_add_at_once_joins_one_of_them() {
+    let wires = Arc::new(Wires::default());
+    let [first, second, new] =
+        [1, 2, 3].map(|number| Node::start(&wires, number, Platform::memory()));
+    let added = std::thread::scope(|scope| {
+        let adding = [&first, &second].map(|node| scope.spawn(|| add(node, "http://node3", false)));
+        adding.map(|adding| adding.join().unwrap())
+    });
+    let refused: Vec<String> =
+        added.iter().filter_map(|added| Some(added.as_ref().err()?.to_string())).collect();
+    assert!(refused.len() == 1 && refused[0].contains("cluster"), "{added:?}");
+    eventually("it has a leader", || new.topology().leader.is_some());
+    let joined = if added[0].is_ok() { &first } else { &second };
+    assert_eq!(new.topology().cluster, joined.topology().cluster);
+    let other = if added[0].is_ok() { &second } else { &first };
+    assert_eq!(other.topology().nodes.len(), 1);
+}
+
+#[test]
+fn servers_that_are_added_at_once_all_become_nodes() {
+    let wires = Arc::new(Wires::default());
+    let nodes = [1, 2, 3, 4, 5].map(|number| Node::start(&wires, number, Platform::memory()));
+    let tags = std::thread::scope(|scope| {
+        let adding = [2, 3, 4, 5].map(|number| {
+            let first = &nodes[0];
+            scope.spawn(move || add(first, &format!("http://node{number}"), false).unwrap())
+        });
+        adding.map(|adding| adding.join().unwrap())
+    });
+    let tags: BTreeSet<String> = tags.into_iter().collect();
+    assert_eq!(tags.into_iter().collect::<Vec<_>>(), ["B", "C", "D", "E"]);
+    eventually("all vote", || {
+        let topology = nodes[0].topology();
+        topology.nodes.iter().filter(|node| node.role == Role::Member).count() == 5
+    });
+}
+
+#[test]
 fn reads_wait_for_the_next_leader_and_what_has_an_id_is_sent_to_it() {
     let (wires, mut nodes) = three();
     let leader = leader_of(&nodes);
