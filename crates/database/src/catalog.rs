@@ -367,55 +367,29 @@ impl ServerCatalog {
         Ok(None)
     }
 
-    /// Takes a database from a node that has it and is not the only one; returns the index of the change. `None` if there
-    /// is nothing to take. The node removes its files, or keeps them. Blocks.
+    /// Takes a database from a node that has it and is not the only one, unless its record has changed; returns the index of
+    /// the change if it was made. The node removes its files, or keeps them. Blocks.
     ///
     /// # Errors
     /// Cluster errors.
     pub fn take_from(
         &self,
-        name: &str,
+        record: &DatabaseRecord,
         node: NodeTag,
         removes_files: bool,
     ) -> Result<Option<u64>, CatalogError> {
-        let has_more = |record: &DatabaseRecord| {
-            record.topology.has(node) && 1 < record.topology.nodes().count()
-        };
-        while let Some(record) = self.record(name).filter(|record| has_more(record)) {
-            match self.leave(&record, node, removes_files)? {
-                RecordOutcome::Stored { index } => return Ok(Some(index)),
-                RecordOutcome::OtherVersion { .. } => {}
-                RecordOutcome::Missing | RecordOutcome::Deleted | RecordOutcome::AlreadyExists => {
-                    break;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// As [`ServerCatalog::take_from`], unless the record has changed; returns whether it was done.
-    ///
-    /// # Errors
-    /// Cluster errors.
-    pub fn take_from_unchanged(
-        &self,
-        record: &DatabaseRecord,
-        node: NodeTag,
-        removes_files: bool,
-    ) -> Result<bool, CatalogError> {
-        let outcome = self.leave(record, node, removes_files)?;
-        Ok(matches!(outcome, RecordOutcome::Stored { .. }))
-    }
-
-    fn leave(
-        &self,
-        record: &DatabaseRecord,
-        node: NodeTag,
-        removes_files: bool,
-    ) -> Result<RecordOutcome, CatalogError> {
         let change = RecordChange::Leave { expected: record.etag, node, removes_files };
         let command = RecordCommand { name: record.name.clone(), request_id: None, change };
-        self.submit(command).map(|(_, outcome)| outcome)
+        Ok(match self.submit(command)? {
+            (_, RecordOutcome::Stored { index }) => Some(index),
+            (
+                _,
+                RecordOutcome::OtherVersion { .. }
+                | RecordOutcome::Missing
+                | RecordOutcome::Deleted
+                | RecordOutcome::AlreadyExists,
+            ) => None,
+        })
     }
 
     /// Notes that the files of a deleted database are gone, or do not belong to it.

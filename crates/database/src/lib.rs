@@ -10,6 +10,7 @@
 //! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
+//! | `write_gate` | whether it takes writes of clients |
 //! | `open_memory` | [`DatabaseMemory`]: what databases take that are being opened, and that are open |
 //! | `closing` | [`Closing`]: its end, for those that wait for something else |
 //! | `changes` | [`ChangesHub`]: notifies listeners of the changes of a database |
@@ -64,6 +65,7 @@ mod tombstones;
 mod transition;
 mod uncounted_memory;
 mod usage_gate;
+mod write_gate;
 
 pub use crate::{
     activity::{Activity, RunningRequest, StoredMeters},
@@ -96,4 +98,5 @@ pub use crate::{
     tombstones::{TombstoneError, TombstoneHolder, TombstoneHolders, TombstoneNeed},
     transition::{Arrival, Ticket},
     uncounted_memory::UncountedMemory,
+    write_gate::{PausedWrites, WritesRefused},
 };

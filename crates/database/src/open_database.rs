@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -53,6 +53,7 @@ use crate::{
     standing,
     tombstones::{TombstoneHolders, TombstoneNeed},
     usage_gate::UsageGate,
+    write_gate::{PausedWrites, WriteGate, WritesRefused},
 };
 
 /// The directory of the indexes, inside the directory of the database.
@@ -145,8 +146,7 @@ pub struct Database {
     disk: DiskSpaceGauge,
     auto_index_limits: AutoIndexLimits,
     huge_documents: HugeDocuments,
-    /// Why writes are refused until it is opened again.
-    writes_refused: OnceLock<Box<str>>,
+    writes: Arc<WriteGate>,
     /// The position up to which slow I/O has been reported.
     slow_io_reported: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
@@ -226,7 +226,7 @@ impl Database {
             disk,
             auto_index_limits: options.indexing.auto_limits,
             huge_documents: HugeDocuments::new(options.huge_documents),
-            writes_refused: OnceLock::new(),
+            writes: Arc::default(),
             slow_io_reported: Mutex::default(),
             gate: UsageGate::default(),
         };
@@ -465,14 +465,26 @@ impl Database {
         &self.huge_documents
     }
 
-    /// Refuses writes of clients until it is opened again. The first reason counts.
+    /// Refuses writes of clients until it is opened again, because its files are an older copy than what other nodes
+    /// have. The first reason counts.
     pub fn refuse_writes(&self, reason: &str) {
-        self.writes_refused.get_or_init(|| reason.into());
+        self.writes.refuse(reason);
     }
 
-    /// Why writes of clients are refused, if they are.
-    pub fn writes_refused(&self) -> Option<&str> {
-        self.writes_refused.get().map(AsRef::as_ref)
+    /// Refuses writes of clients as long as the result exists. Every write that was accepted before has been queued.
+    ///
+    /// # Errors
+    /// They are refused already.
+    pub fn pause_writes(&self) -> Result<PausedWrites, WritesRefused> {
+        self.writes.pause()
+    }
+
+    /// Submits a write of a client by `submit`, which must not block.
+    ///
+    /// # Errors
+    /// The database takes none: `submit` is not called.
+    pub fn submit_of_client<T>(&self, submit: impl FnOnce() -> T) -> Result<T, WritesRefused> {
+        self.writes.enter(submit)
     }
 
     /// How long its unused automatic indexes are kept.

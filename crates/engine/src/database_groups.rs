@@ -11,7 +11,7 @@ use database::{Decision, WrittenRecord};
 use model::{DatabaseRecord, DatabaseTopology, NodeTag};
 use wire::RecordBody;
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{departures::Departure, engine::Engine, error::EngineError};
 
 /// What a client asks of the nodes of a new database.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,13 @@ impl Engine {
     pub fn take_databases_of(&self, node: NodeTag) {
         for record in self.records().into_iter().filter(|record| record.topology.has(node)) {
             let database = record.name.as_str();
-            if let Err(error) = self.catalog.take_from(database, node, false) {
+            let departure = Departure {
+                database: database.to_owned(),
+                group: record.topology_id,
+                node,
+                removes_files: false,
+            };
+            if let Err(error) = self.leave_record(&departure) {
                 tracing::debug!(database, %error, "a database is taken from a removed node later");
             }
         }

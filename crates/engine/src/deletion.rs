@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
 use database::{DeletedFiles, INDEXES_DIRECTORY};
-use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, NodeTag, lower_case};
+use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
 use storage::{
     EnvironmentOptions, Removal, environment_id_in, remove_environment, remove_unfinished,
 };
@@ -114,47 +114,6 @@ impl Engine {
         let mut finished = Vec::with_capacity(unlocked.len());
         for name in unlocked {
             finished.extend(self.delete_database(name, removes_files)?);
-        }
-        Ok(finished)
-    }
-
-    /// Takes databases from nodes; from the last of its nodes a database is deleted. Blocks.
-    ///
-    /// # Errors
-    /// A database is not on one of the nodes; those of [`Engine::delete_databases`].
-    pub fn take_databases_from(
-        &self,
-        names: &[String],
-        nodes: &[String],
-        removes_files: bool,
-    ) -> Result<Vec<FinishedDeletion>, EngineError> {
-        let mut finished = Vec::new();
-        for name in names {
-            for node in nodes {
-                let record = self.catalog.record(name);
-                let tag = node.parse::<NodeTag>().ok();
-                let tag = tag.filter(|tag| record.is_some_and(|record| record.topology.has(*tag)));
-                let tag = tag.ok_or_else(|| EngineError::Refused {
-                    message: format!(
-                        "Database '{name}' doesn't reside on node '{node}' so it can't be deleted from it"
-                    ),
-                })?;
-                match self.catalog.take_from(name, tag, removes_files)? {
-                    Some(index) => {
-                        // Where nodes are replaced, this one is not to be.
-                        if let Err(error) = self.lower_replication_factor(name) {
-                            tracing::warn!(database = name, %error, "the replication factor stays as it was");
-                        }
-                        self.follow_record(&lower_case(name));
-                        finished.push(FinishedDeletion { index, left: Vec::new() });
-                    }
-                    None => {
-                        finished.extend(
-                            self.delete_databases(std::slice::from_ref(name), removes_files)?,
-                        );
-                    }
-                }
-            }
         }
         Ok(finished)
     }

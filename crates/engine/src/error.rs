@@ -53,6 +53,16 @@ pub enum EngineError {
         /// What another node has answered.
         reason: String,
     },
+    /// A database takes no writes on this node, because it is about to be taken from it.
+    Leaving {
+        /// The database.
+        database: String,
+    },
+    /// A database cannot be taken from a node now: nothing has changed.
+    NotTaken {
+        /// The message for the caller: names the node and the database, and says what to do.
+        message: String,
+    },
     /// A cluster-wide transaction expects other versions than the present ones.
     Violations(Violations),
     /// A record must not use a directory. The message names it, and says what to do.
@@ -322,6 +332,12 @@ impl fmt::Display for EngineError {
                 "The database '{database}' takes no writes on this node, because they could not reach the other nodes. \
                  {reason}"
             ),
+            EngineError::Leaving { database } => write!(
+                f,
+                "The database '{database}' is about to be taken from this node, which takes no more writes for it. Another \
+                 node of the database does"
+            ),
+            EngineError::NotTaken { message } => f.write_str(message),
             EngineError::InvalidTransaction(error) => error.fmt(f),
             EngineError::Violations(error) => error.fmt(f),
             EngineError::EncryptionKey(error) => error.fmt(f),
@@ -449,6 +465,8 @@ impl Error for EngineError {
             | EngineError::IndexFailed { error, .. } => Some(&**error),
             EngineError::DirectoryRefused { .. }
             | EngineError::ChangesLost { .. }
+            | EngineError::Leaving { .. }
+            | EngineError::NotTaken { .. }
             | EngineError::IndexErrored { .. }
             | EngineError::IndexDeleted { .. }
             | EngineError::IndexName { .. }

@@ -15,6 +15,7 @@ use wire::RecordBody;
 
 use crate::{
     database_groups::promoted,
+    departures::Departure,
     engine::Engine,
     error::EngineError,
     last_looks::Look,
@@ -31,7 +32,7 @@ enum Verdict {
     SetAside(NodeTag),
     /// This one is to take the place of one that stays away.
     Replace { absent: NodeTag, by: NodeTag },
-    /// Enough others have the database.
+    /// It is no longer in the cluster.
     Leave(NodeTag),
 }
 
@@ -68,6 +69,15 @@ impl Engine {
                 others_of(&record, &observed.cluster),
             );
             if !decides || record.topology.nodes().count() <= 1 {
+                continue;
+            }
+            if left_over(&record.topology) == Some(observed.cluster.this) {
+                self.depart_in_background(Departure {
+                    database: record.name.as_str().to_owned(),
+                    group: record.topology_id,
+                    node: observed.cluster.this,
+                    removes_files: self.settings().groups.removes_replaced,
+                });
                 continue;
             }
             if let Some(verdict) = self.verdict_on(&record, &observed)
@@ -126,10 +136,6 @@ impl Engine {
             return None;
         }
         let wanted = usize::from(topology.replication_factor);
-        if wanted <= topology.members.len() {
-            let left_over = topology.rehabs.first().or(topology.promotables.first());
-            return left_over.copied().map(Verdict::Leave);
-        }
         if wanted <= topology.members.len() + topology.promotables.len() {
             return None;
         }
@@ -185,8 +191,9 @@ impl Engine {
         let has_lost = |node: NodeTag| {
             senders.iter().any(|link| link.node_tag == node && link.statistics.has_lost)
         };
-        let waiting: Vec<NodeTag> =
-            catching_up.filter(|node| *node != this && !has_lost(*node)).collect();
+        let leaves = left_over(topology);
+        let may_stay = |node: &NodeTag| *node != this && Some(*node) != leaves && !has_lost(*node);
+        let waiting: Vec<NodeTag> = catching_up.filter(may_stay).collect();
         if waiting.is_empty() {
             return None;
         }
@@ -218,7 +225,7 @@ impl Engine {
         let mut is_changed = false;
         if let Verdict::Leave(node) = verdict {
             let removes_files = self.settings().groups.removes_replaced;
-            is_changed = self.catalog.take_from_unchanged(observed, node, removes_files)?;
+            is_changed = self.catalog.take_from(observed, node, removes_files)?.is_some();
         } else {
             self.decide_record(name, |record, draft| {
                 is_changed = record.topology_id == observed.topology_id
@@ -269,7 +276,9 @@ fn message_of(verdict: Verdict) -> String {
             format!("the node {absent} stays away, and {by} is added in its place")
         }
         Verdict::Leave(node) => {
-            format!("the node {node} was replaced or removed, and the database is taken from it")
+            format!(
+                "the node {node} is no longer in the cluster, and the database is taken from it"
+            )
         }
     }
 }
@@ -285,6 +294,14 @@ fn others_of(record: &DatabaseRecord, cluster: &Topology) -> Vec<InternalDestina
         Some(InternalDestination { node_tag, url })
     });
     others.collect()
+}
+
+/// The node that is to leave a database, where nodes are replaced and enough others are members: one that was away, first. It
+/// leaves by itself when it is there, so that nothing that it has is lost.
+fn left_over(topology: &DatabaseTopology) -> Option<NodeTag> {
+    let has_enough = usize::from(topology.replication_factor) <= topology.members.len();
+    let left_over = topology.rehabs.first().or(topology.promotables.first()).copied();
+    left_over.filter(|_| topology.is_dynamic && has_enough)
 }
 
 /// The members in the order that an administrator has fixed, if there is one.

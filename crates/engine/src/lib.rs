@@ -11,6 +11,7 @@
 //! | `memory_plan` | [`MemoryPlan`]: how much memory each part may take |
 //! | `database_files`, `directories`, `unknown_directories` | where the files of databases are, which directories a record may name, and what else is there |
 //! | `deletion` | deleting databases with their files |
+//! | `departures` | taking databases from nodes, after everything there was sent |
 //! | `encryption_keys` | [`EncryptionKeys`]: the keys of encrypted databases |
 //! | `key_change` | [`KeyChange`]: encrypting and decrypting a database, and replacing its key |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
@@ -69,6 +70,7 @@ mod database_log;
 mod databases;
 mod deleted_values;
 mod deletion;
+mod departures;
 mod directories;
 mod encryption_keys;
 mod engine;
@@ -141,6 +143,7 @@ pub use crate::{
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     database_groups::WantedNodes,
     deletion::{FilesLeft, FinishedDeletion},
+    departures::Departure,
     encryption_keys::{EncryptionKeys, KeyError, ReplacedKey},
     engine::Engine,
     error::{EngineError, OpenError},

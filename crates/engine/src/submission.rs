@@ -7,7 +7,7 @@
 use std::sync::mpsc;
 
 use commands::{Batch, BatchOutcome, Command, CommandError, Reply, SubmitError};
-use database::DatabaseLease;
+use database::{DatabaseLease, WritesRefused};
 use documents::{PutDocument, RequestedId};
 use storage::StorageError;
 
@@ -70,7 +70,7 @@ impl Engine {
     ///
     /// # Errors
     /// The queue is full or closed, the disk is full, or the database takes no writes of clients
-    /// ([`EngineError::ChangesLost`]). `reply` is not called then.
+    /// ([`EngineError::ChangesLost`], [`EngineError::Leaving`]). `reply` is not called then.
     pub fn submit(
         &self,
         database: &DatabaseLease,
@@ -78,8 +78,13 @@ impl Engine {
         reply: Reply,
     ) -> Result<SubmittedBatch, EngineError> {
         let PreparedBatch { batch, huge } = prepared;
-        check_takes_writes(database, &batch)?;
-        let submitted = database.queue().submit(batch, reply);
+        // What other nodes send is taken in any case.
+        let submitted = match batch.commands[..] {
+            [Command::Receive(_)] => database.queue().submit(batch, reply),
+            _ => database
+                .submit_of_client(|| database.queue().submit(batch, reply))
+                .map_err(|refused| writes_refused(database, refused))?,
+        };
         submitted.map_err(|error| self.not_submitted(database, error))?;
         Ok(SubmittedBatch { huge })
     }
@@ -148,16 +153,13 @@ impl From<Batch> for PreparedBatch {
     }
 }
 
-/// What other nodes send is taken by files that are an older copy, too.
-fn check_takes_writes(database: &DatabaseLease, batch: &Batch) -> Result<(), EngineError> {
-    match database.writes_refused() {
-        Some(reason) if !matches!(batch.commands[..], [Command::Receive(_)]) => {
-            Err(EngineError::ChangesLost {
-                database: database.record().name.as_str().to_owned(),
-                reason: reason.to_owned(),
-            })
+fn writes_refused(database: &DatabaseLease, refused: WritesRefused) -> EngineError {
+    let database = database.record().name.as_str().to_owned();
+    match refused {
+        WritesRefused::Lost(reason) => {
+            EngineError::ChangesLost { database, reason: reason.as_ref().to_owned() }
         }
-        Some(_) | None => Ok(()),
+        WritesRefused::Leaving => EngineError::Leaving { database },
     }
 }
 

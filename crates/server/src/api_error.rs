@@ -189,7 +189,9 @@ fn engine_error(error: EngineError) -> ProtocolError {
             }
             error
         }
-        EngineError::ChangesLost { .. } => ProtocolError::new(ErrorKind::StorageFailed, message),
+        EngineError::ChangesLost { .. }
+        | EngineError::Leaving { .. }
+        | EngineError::NotTaken { .. } => ProtocolError::new(ErrorKind::StorageFailed, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
 }

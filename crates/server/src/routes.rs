@@ -148,6 +148,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/databases"                        Operator      Ignored  Inline(databases::get);
     "PUT"    "/admin/databases"                        Operator      Whole    Waiting(databases::put);
     "DELETE" "/admin/databases"                        Operator      Whole    Waiting(databases::delete);
+    "POST"   "/admin/databases/leave"                  Operator      Ignored  Waiting(databases::leave);
     "POST"   "/admin/databases/enable"                 Operator      Whole    Waiting(databases::enable);
     "POST"   "/admin/databases/disable"                Operator      Whole    Waiting(databases::disable);
     "POST"   "/admin/databases/set-lock"               Operator      Whole    Waiting(database_administration::set_lock);

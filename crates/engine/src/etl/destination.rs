@@ -251,7 +251,7 @@ fn usable_nodes(
 }
 
 /// What an error says, without the trace of its stack.
-pub(super) fn message_of(body: &[u8]) -> String {
+pub(crate) fn message_of(body: &[u8]) -> String {
     let error: Value = serde_json::from_slice(body).unwrap_or_default();
     match (error["Type"].as_str(), error["Message"].as_str()) {
         (Some(kind), Some(message)) => {

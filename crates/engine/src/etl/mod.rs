@@ -28,6 +28,7 @@ mod statistics;
 mod tasks;
 mod trials;
 
+pub(crate) use destination::message_of;
 pub use outbound::{
     Cancel, ClientIdentity, Outbound, OutboundAnswer, OutboundError, OutboundRequest,
     OutboundStream, StillWanted,

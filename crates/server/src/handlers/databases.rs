@@ -3,9 +3,9 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use database::{NewDatabase, Replacement};
-use engine::{EngineError, FilesLeft, WantedNodes};
+use engine::{Departure, EngineError, FilesLeft, WantedNodes};
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, NodeTag, TimeSpan};
+use model::{DatabaseId, DatabaseName, DatabaseRecord, NodeTag, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, RecordBody, check_record_settings,
@@ -296,6 +296,26 @@ pub(crate) fn delete(call: Call) -> Answering {
             answer["FilesLeft"] = Value::from(left);
         }
         Ok(Answer::shape(StatusCode::OK, &answer))
+    })
+}
+
+/// `POST /admin/databases/leave`: has this node leave a database, for another node that was asked for it.
+pub(crate) fn leave(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let database = query.single_non_empty("name")?.to_owned();
+        let group = DatabaseId::parse(query.required("group")?);
+        let group =
+            group.ok_or_else(|| ApiError::argument("'group' is not the id of a topology"))?;
+        let node = query.required("node")?.to_owned();
+        let removes_files = query.bool("hardDelete")?.unwrap_or(false);
+        drop(query);
+        let engine = Arc::clone(&call.state.engine);
+        let node = node.parse::<NodeTag>().ok().filter(|node| *node == engine.node_tag());
+        let node = node.ok_or_else(|| ApiError::argument("'node' is not the tag of this node"))?;
+        let departure = Departure { database, group, node, removes_files };
+        let index = blocking(move || Ok(engine.depart(&departure)?)).await?;
+        Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": index})))
     })
 }
 

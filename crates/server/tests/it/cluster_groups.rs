@@ -1,5 +1,7 @@
 //! The nodes of databases when one does not answer, and what operators see of the cluster.
 
+use std::collections::BTreeSet;
+
 use platform::Platform;
 use serde_json::{Value, json};
 
@@ -8,11 +10,13 @@ use crate::{
     test_server::TestServer,
 };
 
-/// Nodes A, B and C that soon notice that one does not answer.
+/// Has a node soon notice that another one does not answer.
+const IMPATIENT: [&str; 2] =
+    ["--Cluster.TimeBeforeMovingToRehabInSec=2", "--Cluster.TimeBeforeAddingReplicaInSec=3"];
+
+/// Nodes A, B and C.
 fn three_impatient() -> Vec<TestServer> {
-    let arguments =
-        ["--Cluster.TimeBeforeMovingToRehabInSec=2", "--Cluster.TimeBeforeAddingReplicaInSec=3"];
-    let nodes: Vec<_> = (0..3).map(|_| TestServer::start(Platform::memory(), &arguments)).collect();
+    let nodes: Vec<_> = (0..3).map(|_| TestServer::start(Platform::memory(), &IMPATIENT)).collect();
     add(&nodes[0], &nodes[1]);
     add(&nodes[0], &nodes[2]);
     nodes
@@ -60,23 +64,32 @@ fn a_member_that_does_not_answer_is_set_aside_although_nothing_is_written() {
 #[test]
 fn a_node_that_stays_away_is_replaced_where_that_is_wanted() {
     let mut nodes = three_impatient();
+    let platform = Platform::memory();
+    let (fourth, port) = on_fixed_port(&platform);
+    add(&nodes[0], &fourth);
+    nodes.push(fourth);
     let record = json!({
         "DatabaseName": "db",
-        "Topology": {"Members": ["A", "B"], "DynamicNodesDistribution": true}
+        "Topology": {"Members": ["A", "D"], "DynamicNodesDistribution": true}
     });
     assert_eq!(create(&nodes[0], "", record).status, 201);
     nodes[0].put("users/1", "{}");
-    let other = json!({"DatabaseName": "fixed", "Topology": {"Members": ["A", "B"]}});
+    let other = json!({"DatabaseName": "fixed", "Topology": {"Members": ["A", "D"]}});
     assert_eq!(create(&nodes[0], "", other).status, 201);
-    nodes.remove(1).stop();
-    eventually("another node takes its place", || {
-        (roles(&nodes[0]) == [role("A", "Member"), role("C", "Member")]).then_some(())
+    nodes.remove(3).stop();
+    let by = eventually("another node takes its place", || {
+        let roles = roles(&nodes[0]);
+        let members = roles.iter().filter(|(_, role)| role == "Member");
+        let members: Vec<_> = members.map(|(tag, _)| tag.clone()).collect();
+        (members.len() == 2 && members[1] != "D").then(|| members[1].clone())
     });
+    assert_eq!(roles(&nodes[0]).last(), Some(&role("D", "Rehab")), "until it is there again");
+    let by = &nodes[usize::from(by.as_bytes()[0] - b'A')];
     eventually("the document is there, too", || {
-        (nodes[1].get("/databases/db/docs?id=users/1").status == 200).then_some(())
+        (by.get("/databases/db/docs?id=users/1").status == 200).then_some(())
     });
     let fixed = topology(&nodes[0], "fixed");
-    assert!(fixed.iter().all(|(tag, _, _)| tag != "C"), "{fixed:?}");
+    assert!(fixed.iter().all(|(tag, _, _)| tag == "A" || tag == "D"), "{fixed:?}");
     let set = send(
         &nodes[0],
         "POST",
@@ -85,8 +98,104 @@ fn a_node_that_stays_away_is_replaced_where_that_is_wanted() {
     );
     assert_eq!(set.status, 200, "{}", set.text());
     eventually("the other one follows", || {
-        topology(&nodes[0], "fixed").iter().any(|(tag, _, _)| tag == "C").then_some(())
+        let fixed = topology(&nodes[0], "fixed");
+        fixed.iter().any(|(tag, role, _)| tag != "A" && role == "Member").then_some(())
     });
+
+    // What the node takes when it is there again is not lost when it leaves.
+    let back = TestServer::start(platform, &[&IMPATIENT[..], &[port.as_str()]].concat());
+    let first = eventually("it takes writes again", || write_batch(&back, "first", 0));
+    let written = [first, write_until_refused(&back, "again")].concat();
+    eventually("it leaves", || {
+        (roles(&nodes[0]).iter().all(|(tag, _)| tag != "D")
+            && back.get("/databases/db/stats").status == 410)
+            .then_some(())
+    });
+    are_on(&written, &[&nodes[0], by]);
+}
+
+#[test]
+fn a_node_that_a_database_is_taken_from_takes_no_write_along() {
+    let nodes = three_impatient();
+    assert_eq!(create(&nodes[0], "replicationFactor=3", json!({"DatabaseName": "db"})).status, 201);
+    let delete = json!({"DatabaseNames": ["db"], "HardDelete": true, "FromNodes": ["C"]});
+    let delete = delete.to_string();
+    // By another node, and by itself.
+    let count = || {
+        let stats = nodes[2].get("/databases/db/stats");
+        (stats.status == 200).then(|| stats.json()["CountOfDocuments"].as_u64())?
+    };
+    for asked in [1, 2] {
+        let before = eventually("the node has the database", count);
+        let written = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|writer| {
+                    let (node, writer) = (&nodes[2], format!("{asked}-{writer}"));
+                    scope.spawn(move || write_until_refused(node, &writer))
+                })
+                .collect();
+            eventually("some documents are written", || (before < count()?).then_some(()));
+            let taken = send(&nodes[asked], "DELETE", "/admin/databases", delete.as_bytes());
+            assert_eq!(taken.status, 200, "{}", taken.text());
+            writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(roles(&nodes[0]), [role("A", "Member"), role("B", "Member")]);
+        are_on(&written, &[&nodes[0], &nodes[1]]);
+        eventually("it has the database no longer", || {
+            (nodes[2].get("/databases/db/stats").status == 410).then_some(())
+        });
+        let added = send(&nodes[0], "PUT", "/admin/databases/node?name=db&node=C", b"");
+        assert_eq!(added.status, 200, "{}", added.text());
+        eventually("it is a member again", || {
+            (roles(&nodes[0]).last() == Some(&role("C", "Member"))).then_some(())
+        });
+        are_on(&written, &[&nodes[2]]);
+    }
+}
+
+/// Writes batches of documents to a node until it takes no more; returns the ids of those that it has acknowledged. They are
+/// written faster than they are replicated.
+fn write_until_refused(node: &TestServer, writer: &str) -> Vec<String> {
+    let batches = (0..).map_while(|number| write_batch(node, writer, number));
+    batches.flatten().collect()
+}
+
+fn write_batch(node: &TestServer, writer: &str, number: usize) -> Option<Vec<String>> {
+    let ids: Vec<String> = (0..2000).map(|at| format!("written/{writer}/{number}/{at}")).collect();
+    let commands = ids.iter().map(|id| {
+        json!({"Type": "PUT", "Id": id, "Document": {"text": "a ".repeat(300)}, "ChangeVector": null})
+    });
+    let batch = json!({"Commands": commands.collect::<Vec<_>>()}).to_string();
+    let stored = node.send("POST", "/databases/db/bulk_docs", batch.as_bytes());
+    (stored.status == 201).then_some(ids)
+}
+
+/// Asserts that nodes get documents.
+fn are_on(ids: &[String], nodes: &[&TestServer]) {
+    for node in nodes {
+        eventually(&format!("all documents are on {}", url(node)), || {
+            let path = "/databases/db/docs?startsWith=written/&metadataOnly=true&pageSize=1000000";
+            let found = node.get(path).json();
+            let found: BTreeSet<&str> = found["Results"]
+                .as_array()?
+                .iter()
+                .filter_map(|found| found["@metadata"]["@id"].as_str())
+                .collect();
+            ids.iter().all(|id| found.contains(id.as_str())).then_some(())
+        });
+    }
+}
+
+/// An impatient server that can be started again under its address; and the setting of that.
+fn on_fixed_port(platform: &Platform) -> (TestServer, String) {
+    // Below the ports that the system chooses for others.
+    let first = 20_000 + std::process::id() % 10_000;
+    let mut ports = (first..32_000).map(|port| format!("--ServerUrl=http://127.0.0.1:{port}"));
+    let started = ports.find_map(|port| {
+        let arguments = [&IMPATIENT[..], &[port.as_str()]].concat();
+        TestServer::try_start(platform.clone(), &arguments).ok().map(|server| (server, port))
+    });
+    started.expect("a port is free")
 }
 
 #[test]

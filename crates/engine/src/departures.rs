@@ -1,0 +1,331 @@
+//! Taking databases from nodes, and with them nothing that no other node has.
+//!
+//! The node that is to go does it itself, whichever node was asked: it refuses the writes of clients, waits until another
+//! node of the database has everything, and only then leaves the record. Until it is known whether it has left, writes stay
+//! refused. Only a node that does not answer is taken out by another one.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use cluster_state::ClusterError;
+use commands::Batch;
+use database::{CatalogError, DatabaseLease, PausedWrites, WritesRefused};
+use model::{DatabaseId, DatabaseRecord, NodeTag, lower_case};
+use serde_json::Value;
+use wire::{NodeAddress, percent_encode};
+
+use crate::{
+    deletion::FinishedDeletion,
+    engine::Engine,
+    error::EngineError,
+    etl::{Cancel, OutboundAnswer, OutboundError, OutboundRequest, Signal, message_of},
+};
+
+/// How long a node waits until another one has everything.
+const SENDING_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long a node may take to leave, with what it does beside that.
+const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a node may take to show that it is there.
+const ALIVE_TIME_MAX: Duration = Duration::from_secs(3);
+/// How often it is looked whether another node has everything.
+const SENDING_LOOK: Duration = Duration::from_millis(20);
+/// How long a node waits before it tries to leave again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// A node that is to have a database no longer.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    /// The name of the database.
+    pub database: String,
+    /// The id of its topology: another database of the name stays.
+    pub group: DatabaseId,
+    /// The node.
+    pub node: NodeTag,
+    /// Whether its files are removed from there.
+    pub removes_files: bool,
+}
+
+/// The databases that this node is leaving by itself.
+#[derive(Default)]
+pub(crate) struct Departures(Mutex<HashSet<DatabaseId>>);
+
+impl Departures {
+    fn begin(&self, group: DatabaseId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group)
+    }
+
+    fn end(&self, group: DatabaseId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+    }
+}
+
+impl Departure {
+    /// The record, if it has the node, and others.
+    fn concerned(&self, record: Option<Arc<DatabaseRecord>>) -> Option<Arc<DatabaseRecord>> {
+        record.filter(|record| {
+            let topology = &record.topology;
+            let is_it = record.topology_id == self.group && topology.has(self.node);
+            is_it && 1 < topology.nodes().count()
+        })
+    }
+
+    fn refused(&self, why: &str) -> EngineError {
+        let Departure { database, node, .. } = self;
+        EngineError::NotTaken {
+            message: format!(
+                "The database '{database}' cannot be taken from the node {node} now: {why}"
+            ),
+        }
+    }
+}
+
+impl Engine {
+    /// Takes databases from nodes; from the last of its nodes a database is deleted. Blocks.
+    ///
+    /// # Errors
+    /// A database is not on one of the nodes; a node has changes that no other one has, and its files were to be removed
+    /// ([`EngineError::NotTaken`]); those of [`Engine::delete_databases`].
+    pub fn take_databases_from(
+        self: &Arc<Self>,
+        names: &[String],
+        nodes: &[String],
+        removes_files: bool,
+    ) -> Result<Vec<FinishedDeletion>, EngineError> {
+        let mut finished = Vec::new();
+        for database in names {
+            for node in nodes {
+                let elsewhere = || EngineError::Refused {
+                    message: format!(
+                        "Database '{database}' doesn't reside on node '{node}' so it can't be deleted from it"
+                    ),
+                };
+                let record = self.catalog.record(database).ok_or_else(elsewhere)?;
+                let node = node.parse::<NodeTag>().ok().filter(|tag| record.topology.has(*tag));
+                let node = node.ok_or_else(elsewhere)?;
+                let (database, group) = (database.clone(), record.topology_id);
+                let departure = Departure { database, group, node, removes_files };
+                match self.take_from(&departure)? {
+                    Some(index) => finished.push(FinishedDeletion { index, left: Vec::new() }),
+                    None => finished
+                        .extend(self.delete_databases(&[departure.database], removes_files)?),
+                }
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Takes a database from a node; `None` if no other one has it. Returns the index of the change.
+    fn take_from(self: &Arc<Self>, departure: &Departure) -> Result<Option<u64>, EngineError> {
+        if departure.node == self.node_tag() {
+            return self.depart(departure);
+        }
+        let Some(record) = departure.concerned(self.catalog.record(&departure.database)) else {
+            return Ok(None);
+        };
+        let topology = self.cluster_topology()?;
+        let url = topology.url_of(departure.node).and_then(|url| url.parse::<NodeAddress>().ok());
+        match url {
+            Some(url) if !record.disabled && self.is_there(&url) => {
+                self.ask_to_depart(url, departure)
+            }
+            Some(_) | None => self.leave_record(departure),
+        }
+    }
+
+    /// Has this node leave a database; `None` if no other one has it. Returns the index of the change. Blocks.
+    ///
+    /// # Errors
+    /// This node has changes that no other one has, and its files were to be removed; the record cannot be written.
+    pub fn depart(self: &Arc<Self>, departure: &Departure) -> Result<Option<u64>, EngineError> {
+        if departure.concerned(self.catalog.record(&departure.database)).is_none() {
+            return Ok(None);
+        }
+        // What cannot be opened cannot be sent either.
+        let open = self.open_if_usable(&departure.database, departure.group).ok().flatten();
+        let paused = match &open {
+            None => None,
+            Some(database) => match database.pause_writes() {
+                Ok(paused) => Some(paused),
+                Err(WritesRefused::Leaving) => {
+                    return Err(departure.refused("it is leaving it already"));
+                }
+                // Its files are an older copy: what was written to them reaches nobody.
+                Err(WritesRefused::Lost(_)) => None,
+            },
+        };
+        if let (Some(database), Some(_)) = (open, &paused)
+            && !self.is_sent(&database)?
+            && departure.removes_files
+        {
+            return Err(departure.refused(
+                "no other node has everything that was written there, and none has received it in time. Try again when the \
+                 nodes reach each other, or take it without HardDelete, which keeps the files",
+            ));
+        }
+        let left = self.leave_record(departure);
+        if left.is_err()
+            && let Some(paused) = paused
+        {
+            self.leave_later(departure.clone(), paused);
+        }
+        left
+    }
+
+    /// Waits until another node has everything that is in a database; returns whether it has. The database must take no
+    /// writes of clients meanwhile.
+    fn is_sent(&self, database: &DatabaseLease) -> Result<bool, EngineError> {
+        // Everything that was submitted before is stored after it. A full disk has stored what it could.
+        drop(database.queue().submit_and_wait(Batch { commands: Vec::new() }));
+        let progress = documents::progress(&database.read()).map_err(EngineError::Document)?;
+        let (record, clock) = (database.record(), self.clock());
+        let others: Vec<NodeTag> =
+            record.topology.nodes().filter(|node| *node != self.node_tag()).collect();
+        // An idle link says nothing of its destination.
+        others.iter().for_each(|node| self.replication.ask_member(record.topology_id, *node));
+        let (began, pause) = (clock.monotonic(), Signal::default());
+        loop {
+            let complete =
+                self.replication.members_with(record.topology_id, progress.last_etag).into_iter();
+            let mut complete = complete.filter_map(|node| node.parse::<NodeTag>().ok());
+            if complete.any(|node| others.contains(&node)) {
+                return Ok(true);
+            }
+            let elapsed = clock.monotonic().saturating_sub(began);
+            if database.is_closing() || SENDING_TIME_MAX <= elapsed {
+                return Ok(false);
+            }
+            pause.wait(SENDING_LOOK);
+        }
+    }
+
+    /// Takes a node out of the record of a database, and follows that.
+    pub(crate) fn leave_record(&self, departure: &Departure) -> Result<Option<u64>, EngineError> {
+        let Departure { database, node, removes_files, .. } = departure;
+        while let Some(record) = departure.concerned(self.catalog.record(database)) {
+            let Some(index) = self.catalog.take_from(&record, *node, *removes_files)? else {
+                continue;
+            };
+            // Where nodes are replaced, this one is not to be.
+            if let Err(error) = self.lower_replication_factor(database) {
+                tracing::warn!(database, %error, "the replication factor stays as it was");
+            }
+            self.follow_record(&lower_case(database));
+            return Ok(Some(index));
+        }
+        Ok(None)
+    }
+
+    /// Goes on leaving after an error: whether the record was changed may be unknown.
+    fn leave_later(self: &Arc<Self>, departure: Departure, paused: PausedWrites) {
+        let engine = Arc::downgrade(self);
+        let begun = std::thread::Builder::new().name("leave".into()).spawn(move || {
+            leave_until_known(&engine, &departure);
+            drop(paused);
+        });
+        if let Err(error) = begun {
+            tracing::error!(%error, "a database that is to leave this node takes writes again");
+        }
+    }
+
+    /// Has this node leave a database of which enough others have a copy, on a thread of its own.
+    pub(crate) fn depart_in_background(self: &Arc<Self>, departure: Departure) {
+        let group = departure.group;
+        if !self.departures.begin(group) {
+            return;
+        }
+        let engine = Arc::downgrade(self);
+        let begun = std::thread::Builder::new().name("leave".into()).spawn(move || {
+            let Some(engine) = engine.upgrade() else { return };
+            let name = departure.database.as_str();
+            match engine.depart(&departure) {
+                Ok(Some(_)) => {
+                    let message = format!(
+                        "the node {} was replaced, and leaves the database with nothing that others lack",
+                        departure.node
+                    );
+                    tracing::warn!(database = name, "{message}");
+                    engine.observer_log.note(engine.clock().now().ticks(), name, message);
+                }
+                Ok(None) => {}
+                // It is tried again in a moment.
+                Err(error) => {
+                    tracing::debug!(database = name, %error, "this node cannot leave yet");
+                }
+            }
+            engine.departures.end(group);
+        });
+        if let Err(error) = begun {
+            self.departures.end(group);
+            tracing::error!(%error, "this node cannot leave a database: there is no thread");
+        }
+    }
+
+    /// Whether the server at an address answers.
+    fn is_there(&self, server: &NodeAddress) -> bool {
+        self.request(server, ("GET", "/setup/alive".to_owned()), ALIVE_TIME_MAX).is_ok()
+    }
+
+    fn ask_to_depart(
+        &self,
+        server: NodeAddress,
+        departure: &Departure,
+    ) -> Result<Option<u64>, EngineError> {
+        let Departure { database, group, node, removes_files } = departure;
+        let path = format!(
+            "/admin/databases/leave?name={}&group={}&node={node}&hardDelete={removes_files}",
+            percent_encode(database),
+            percent_encode(&group.to_string()),
+        );
+        let answer = self.request(&server, ("POST", path), LEAVING_TIME_MAX);
+        let OutboundAnswer { status, body } =
+            answer.map_err(|error| departure.refused(&error.to_string()))?;
+        if !(200..300).contains(&status) {
+            return Err(departure.refused(&message_of(&body)));
+        }
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(answer["RaftCommandIndex"].as_u64())
+    }
+
+    fn request(
+        &self,
+        server: &NodeAddress,
+        (method, path): (&'static str, String),
+        time_max: Duration,
+    ) -> Result<OutboundAnswer, OutboundError> {
+        let outbound = self.etl.outbound().ok_or_else(|| OutboundError::Failed {
+            message: "this server makes no requests to others".to_owned(),
+        })?;
+        let request = OutboundRequest {
+            method,
+            server: server.clone(),
+            path,
+            content_type: String::new(),
+            body: Arc::default(),
+            time_max,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            identity: None,
+        };
+        outbound.send(request, &Cancel::default())
+    }
+}
+
+/// Tries until the node has left, or has nothing to leave; ends with the engine.
+fn leave_until_known(engine: &Weak<Engine>, departure: &Departure) {
+    let pause = Signal::default();
+    loop {
+        pause.wait(RETRY_PAUSE);
+        let Some(engine) = engine.upgrade() else { return };
+        match engine.leave_record(departure) {
+            Ok(_) => return,
+            Err(EngineError::Catalog(CatalogError::Cluster(ClusterError::Closed))) => return,
+            Err(error) => {
+                let database = departure.database.as_str();
+                tracing::debug!(database, %error, "this node cannot leave yet");
+            }
+        }
+    }
+}
