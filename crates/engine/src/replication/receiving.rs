@@ -161,9 +161,10 @@ impl Engine {
         filter: &LinkFilter,
     ) -> Result<Reply, EngineError> {
         if let Message::Batch(batch) = &message
-            && !batch.items.iter().all(|item| filter.admits(item))
+            && !filter.admits(batch)
         {
-            let reason = "A change is not let through by the filter of this link, or is a deletion that is not taken";
+            let reason = "A change is not let through by the filter of this link, or is a deletion that is not taken; or \
+                          the sender says what it contains, although not all of it arrives";
             let (kind, reason) = (RefusalKind::Never, reason.to_owned());
             return Ok(Reply::Refused(Refusal { kind, reason }));
         }
