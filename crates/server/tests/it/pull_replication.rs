@@ -303,6 +303,24 @@ fn a_hub_on_several_nodes_is_reached_by_way_of_any_of_them() {
     });
 }
 
+/// As a record that was restored from a server with a certificate: filters belong to certificates.
+#[test]
+fn a_hub_with_filters_serves_nobody_where_nobody_is_identified() {
+    let hub = TestServer::start(Platform::memory(), &[]);
+    let record = json!({
+        "DatabaseName": "db", "HubPullReplications": [{"Name": "h", "Mode": BOTH, "WithFiltering": true}]
+    });
+    assert_eq!(create(&hub, "replicationFactor=1", record).status, 201);
+    hub.put("secret", "{}");
+    let sink = TestServer::with_database();
+    let id = join(&sink, &hub, BOTH);
+    wait_until(|| {
+        let error = sink_task(&sink, id)["Error"].clone();
+        error.as_str().is_some_and(|error| error.contains("The hub 'h' has filters"))
+    });
+    assert!(sink.document("secret").is_null());
+}
+
 #[test]
 fn what_cannot_be_followed_is_refused() {
     let server = TestServer::with_database();
