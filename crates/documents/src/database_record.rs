@@ -18,6 +18,7 @@ use storage::{Transaction, WriteTransaction};
 
 use crate::{
     error::{DocumentError, corrupt},
+    replicated::leave_group,
     schema::meta,
 };
 
@@ -67,7 +68,7 @@ pub fn initialize(
     Ok(wanted)
 }
 
-/// Makes a copy of a database another one. What it contains keeps its versions, and its log goes on.
+/// Makes a copy of a database another one, in a group of its own. What it contains keeps its versions, and its log goes on.
 ///
 /// # Errors
 /// Storage errors; the environment is not a database.
@@ -77,7 +78,7 @@ pub fn renew_identity(
 ) -> Result<(), DocumentError> {
     database_identity(tx)?;
     tx.tree_mut(&meta())?.put(DATABASE, &identity_bytes(&wanted))?;
-    Ok(())
+    leave_group(tx)
 }
 
 /// The identity of the database.

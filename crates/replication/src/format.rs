@@ -20,6 +20,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest payload.
 pub const MESSAGE_BYTES_MAX: usize = 128 << 20;
+/// The longest name or address that is kept for operators.
+pub(crate) const NAME_BYTES_MAX: usize = 2048;
 
 const MAGIC: &[u8; 4] = b"CRVR";
 const VERSION: u8 = 2;
@@ -216,6 +218,15 @@ impl<'p> Reader<'p> {
 
     pub(crate) fn text(&mut self) -> Result<&'p str, InvalidMessage> {
         std::str::from_utf8(self.sequence()?).map_err(|_| invalid("a text is not UTF-8"))
+    }
+
+    /// A text that is kept for operators after the message: a name or an address.
+    pub(crate) fn name(&mut self) -> Result<&'p str, InvalidMessage> {
+        let name = self.text()?;
+        if NAME_BYTES_MAX < name.len() {
+            return Err(invalid("a name or an address is too long"));
+        }
+        Ok(name)
     }
 
     pub(crate) fn maybe_text(&mut self) -> Result<Option<&'p str>, InvalidMessage> {

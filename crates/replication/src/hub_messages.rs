@@ -111,8 +111,8 @@ impl Asking {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Asking, InvalidMessage> {
         Ok(Asking {
             sink: DatabaseId(reader.array()?),
-            database: reader.text()?.to_owned(),
-            url: reader.text()?.to_owned(),
+            database: reader.name()?.to_owned(),
+            url: reader.name()?.to_owned(),
         })
     }
 }

@@ -8,6 +8,8 @@ use documents::{ReceivedItem, log::LogEntry};
 use model::{AllowedPaths, DatabaseId, DocumentFlags};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::message::Batch;
+
 /// See the module. The default lets everything through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFilter {
@@ -71,8 +73,14 @@ impl LinkFilter {
         is_allowed && !(is_deletion && self.omits_deletions)
     }
 
-    /// Whether a change may arrive over a link with this filter.
-    pub fn admits(&self, item: &ReceivedItem) -> bool {
+    /// Whether a batch may arrive over a link with this filter: all of it, or nothing is stored. A sender that leaves
+    /// something out cannot say what it contains: the receiver would no longer take that from anybody.
+    pub fn admits(&self, batch: &Batch) -> bool {
+        let says_what_it_may = self.is_everything() || batch.complete.is_none();
+        says_what_it_may && batch.items.iter().all(|item| self.admits_item(item))
+    }
+
+    fn admits_item(&self, item: &ReceivedItem) -> bool {
         let (id, is_deletion) = match item {
             ReceivedItem::Version(version) => (&version.id, version.body.is_none()),
             ReceivedItem::Revision(revision) => {
@@ -96,6 +104,9 @@ impl LinkFilter {
 
 #[cfg(test)]
 mod tests {
+    use documents::Source;
+    use model::{Etag, NodeTag};
+
     use super::*;
 
     fn paths(paths: &[&str]) -> Option<AllowedPaths> {
@@ -109,6 +120,27 @@ mod tests {
             assert_eq!(filter.allows(id), is_allowed, "{id}");
         }
         assert!(!LinkFilter::new([paths(&[])], false).allows("a/1"));
+    }
+
+    #[test]
+    fn what_leaves_something_out_does_not_say_what_the_sender_contains() {
+        let source = Source { database_id: DatabaseId([3; 16]), node_tag: NodeTag::A };
+        let batch = |complete: Option<&str>| Batch {
+            group: None,
+            source,
+            after: Etag(1),
+            last_etag: Etag(2),
+            point: None,
+            complete: complete.map(|vector| vector.parse().unwrap()),
+            contents: Vec::new(),
+            items: Vec::new(),
+        };
+        let (silent, claims) = (batch(None), batch(Some("A:5-AAAAAAAAAAAAAAAAAAAAAA")));
+        for filter in [LinkFilter::new([paths(&["a/*"])], false), LinkFilter::new([], true)] {
+            assert!(filter.admits(&silent) && !filter.admits(&claims));
+        }
+        let everything = LinkFilter::new([paths(&["*"])], false);
+        assert!(everything.admits(&silent) && everything.admits(&claims));
     }
 
     #[test]

@@ -324,8 +324,8 @@ fn read_greeting(reader: &mut Reader<'_>) -> Result<Greeting, InvalidMessage> {
         group,
         record,
         source,
-        database: reader.text()?.to_owned(),
-        url: reader.text()?.to_owned(),
+        database: reader.name()?.to_owned(),
+        url: reader.name()?.to_owned(),
         kind: match reader.byte()? {
             1 => LinkKind::External,
             2 => LinkKind::Internal,
@@ -514,7 +514,10 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item_writer::{DELETED_COUNTER, DELETED_RANGE, TOMBSTONE};
+    use crate::{
+        format::NAME_BYTES_MAX,
+        item_writer::{DELETED_COUNTER, DELETED_RANGE, TOMBSTONE},
+    };
 
     const VECTOR: &str = "A:5-AAAAAAAAAAAAAAAAAAAAAA";
 
@@ -547,9 +550,8 @@ mod tests {
         payload
     }
 
-    #[test]
-    fn what_is_sent_is_read() {
-        let greeting = Greeting {
+    fn greeting() -> Greeting {
+        Greeting {
             group: Some(DatabaseId([8; 16])),
             record: 5,
             source: source(),
@@ -560,7 +562,29 @@ mod tests {
             change_vector: VECTOR.parse().unwrap(),
             has_lost: true,
             stream: source().database_id,
-        };
+        }
+    }
+
+    /// They are kept for operators, of all senders.
+    #[test]
+    fn names_and_addresses_are_short() {
+        for (length, is_taken) in [(NAME_BYTES_MAX, true), (NAME_BYTES_MAX + 1, false)] {
+            let text = "x".repeat(length);
+            let named = Greeting { database: text.clone(), ..greeting() };
+            assert_eq!(Message::read(&named.to_bytes()).is_ok(), is_taken);
+            let addressed = Greeting { url: text.clone(), ..greeting() };
+            assert_eq!(Message::read(&addressed.to_bytes()).is_ok(), is_taken);
+            let sink = DatabaseId([7; 16]);
+            let named = Asking { sink, database: text.clone(), url: String::new() };
+            assert_eq!(Message::read(&named.to_bytes()).is_ok(), is_taken);
+            let addressed = Asking { sink, database: String::new(), url: text };
+            assert_eq!(Message::read(&addressed.to_bytes()).is_ok(), is_taken);
+        }
+    }
+
+    #[test]
+    fn what_is_sent_is_read() {
+        let greeting = greeting();
         match Message::read(&greeting.to_bytes()).unwrap() {
             Message::Greeting(read) => assert_eq!(read, greeting),
             other => panic!("{other:?}"),

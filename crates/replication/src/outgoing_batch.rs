@@ -149,6 +149,46 @@ pub(crate) fn read_batch<T: Transaction>(
     Ok(batch)
 }
 
+/// Where contents are named.
+const WITH_CONTENTS: EntryKinds = EntryKinds::of(&[EntryKind::Attachment, EntryKind::Revision]);
+
+/// Whether something in the next batch has this content: a receiver must not get one that is left out, although it knows
+/// its hash.
+pub(crate) fn is_content_sent<T: Transaction>(
+    tx: &T,
+    after: Etag,
+    left_out: &LeftOut<'_>,
+    limits: BatchLimits,
+    hash: &ContentHash,
+) -> Result<bool, DocumentError> {
+    let mut ends = TransactionEnds::after(tx, after)?;
+    let (mut end, mut entries) = (after, 0);
+    for entry in log::read(tx, &[Selection::all(WITH_CONTENTS)], after)? {
+        let entry = entry?;
+        if end < entry.etag() {
+            end = ends.end_of(entry.etag())?;
+            if limits.entries_max <= entries || limits.up_to < end {
+                return Ok(false);
+            }
+        }
+        entries += 1;
+        let has_content = match &entry {
+            LogEntry::Attachment(row) => row.lower_document_id().is_some() && row.hash() == *hash,
+            LogEntry::Revision(row) => {
+                let attachments = documents::attachments_of_revision(tx, row.etag())?;
+                let hashes = attachments.map(|attachment| attachment.map(|row| row.hash()));
+                hashes.collect::<Result<Vec<_>, _>>()?.contains(hash)
+            }
+            // Nothing else is read.
+            _ => false,
+        };
+        if has_content && left_out.filter.passes(&entry) && !is_known(&entry, left_out.known)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn is_known(entry: &LogEntry<'_>, known: &ChangeVector) -> Result<bool, DocumentError> {
     let damaged = || DocumentError::Corrupt { detail: "a row has an impossible change vector" };
     match entry {

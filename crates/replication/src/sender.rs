@@ -16,7 +16,7 @@ use crate::{
     message::{
         BatchHead, ContentPiece, Greeting, LinkKind, Refusal, Reply, Welcome, batch_message,
     },
-    outgoing_batch::{BatchLimits, LeftOut, ReadError, read_batch},
+    outgoing_batch::{BatchLimits, LeftOut, ReadError, is_content_sent, read_batch},
 };
 
 /// Bytes of a content in one message: whole chunks, so that the receiver stores them as they are.
@@ -202,7 +202,7 @@ impl Sender {
         let identity = documents::database_identity(tx)?;
         let stream = self.filter.stream_of(identity.database_id);
         let source = Source { database_id: stream, node_tag: identity.node_tag };
-        if let Some(piece) = self.next_piece(tx, source.database_id, share)? {
+        if let Some(piece) = self.next_piece(tx, source.database_id, limits, share)? {
             return Ok(Some(piece));
         }
         let Some(receiver) = &self.receiver else {
@@ -256,19 +256,23 @@ impl Sender {
         Ok(Some(outgoing))
     }
 
-    /// The next piece of a content that the receiver lacks. One that is no longer here is left out: nothing that is sent
-    /// has it then.
+    /// The next piece of a content that the receiver lacks. One that is no longer here, or that nothing has which is sent, is
+    /// left out.
     fn next_piece(
         &mut self,
         tx: &impl Transaction,
         source: DatabaseId,
+        limits: BatchLimits,
         share: &mut MemoryShare,
     ) -> Result<Option<Outgoing>, ReadError> {
         while let Some(hash) = self.uploads.front().copied() {
-            let Some(content) = documents::content(tx, &hash)? else {
-                self.uploads.pop_front();
-                self.uploaded = 0;
-                continue;
+            let content = match documents::content(tx, &hash)? {
+                Some(content) if self.may_send(tx, limits, &hash)? => content,
+                Some(_) | None => {
+                    self.uploads.pop_front();
+                    self.uploaded = 0;
+                    continue;
+                }
             };
             let (position, content_bytes) = (self.uploaded, content.bytes());
             share.try_grow_to(2 * PIECE_BYTES as u64).map_err(ReadError::NoMemory)?;
@@ -293,6 +297,20 @@ impl Sender {
             }));
         }
         Ok(None)
+    }
+
+    fn may_send(
+        &self,
+        tx: &impl Transaction,
+        limits: BatchLimits,
+        hash: &ContentHash,
+    ) -> Result<bool, ReadError> {
+        if self.filter.is_everything() {
+            return Ok(true);
+        }
+        let Some(receiver) = &self.receiver else { return Ok(false) };
+        let left_out = LeftOut { known: &receiver.change_vector, filter: &self.filter };
+        Ok(is_content_sent(tx, receiver.accepted, &left_out, limits, hash)?)
     }
 
     /// Takes the answer to the last message.

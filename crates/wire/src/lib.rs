@@ -146,7 +146,8 @@ pub use crate::{
     },
     server_wide_backup::{ServerWideBackup, is_name_of_server_wide_backup},
     server_wide_replication::{
-        ServerWideReplication, is_server_wide_string, is_server_wide_task, put_server_wide_tasks,
+        ServerWideReplication, is_name_of_server_wide_replication, is_server_wide_string,
+        is_server_wide_task, put_server_wide_tasks,
     },
     size_text::{SizeText, humane_size},
     smuggler_options::{SmugglerCompression, SmugglerKey, SmugglerOptions, SmugglerType},

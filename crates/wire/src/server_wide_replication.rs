@@ -1,5 +1,7 @@
 //! Tasks of external replication that every database of a server has.
 
+use std::collections::HashSet;
+
 use model::{TimeSpan, lower_case};
 use serde_json::{Map, Value, json};
 
@@ -106,10 +108,14 @@ impl ServerWideReplication {
         !self.excluded.iter().any(|excluded| *excluded == lower_case(database))
     }
 
-    fn task_in(&self, database: &str) -> Value {
+    fn task_name(&self) -> String {
+        format!("{TASK_PREFIX}, {}", self.name)
+    }
+
+    fn task_in(&self, database: &str, number: u64) -> Value {
         let mut task = json!({
-            "TaskId": self.id,
-            "Name": format!("{TASK_PREFIX}, {}", self.name),
+            "TaskId": number,
+            "Name": self.task_name(),
             "ConnectionStringName": self.string_name(),
             "Database": database,
             "Url": null,
@@ -130,6 +136,11 @@ pub fn is_server_wide_task(name: &str) -> bool {
     name.strip_prefix(TASK_PREFIX).is_some_and(|rest| rest.starts_with(','))
 }
 
+/// Whether a task of a database has a name that only those of server-wide tasks have.
+pub fn is_name_of_server_wide_replication(name: &str) -> bool {
+    name.get(..TASK_PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(TASK_PREFIX))
+}
+
 /// Whether a connection string in a record, by its name, belongs to all databases.
 pub fn is_server_wide_string(name: &str) -> bool {
     name.strip_prefix(STRING_PREFIX).is_some_and(|rest| rest.starts_with(','))
@@ -147,19 +158,22 @@ pub fn put_server_wide_tasks(
         tasks.iter().filter(|task| task.is_of(database)).collect();
     let known = body.list(RecordBody::EXTERNAL_REPLICATIONS).iter().filter(|task| is_wide(task));
     let known: Vec<Value> = known.cloned().collect();
-    let wanted_tasks: Vec<Value> = wanted
+    let mut numbers = numbers_in(body, is_wide);
+    // Each keeps the number that it has here, which is another one than its own where that was taken.
+    let kept: Vec<Option<u64>> = wanted
         .iter()
         .map(|task| {
-            let mut task = task.task_in(database);
-            // Its number may be another one where that was taken.
-            if let Some(same) = known.iter().find(|known| known["Name"] == task["Name"])
-                && same["TaskId"].as_u64().is_some_and(|id| id != 0)
-            {
-                task["TaskId"] = same["TaskId"].clone();
-            }
-            task
+            let name = task.task_name();
+            let same = known.iter().find(|known| known["Name"].as_str() == Some(&name))?;
+            same["TaskId"].as_u64().filter(|number| *number != 0 && numbers.insert(*number))
         })
         .collect();
+    let numbered = wanted.iter().zip(kept).map(|(task, kept)| {
+        let mut free = task.id..;
+        let number = kept.or_else(|| free.find(|number| numbers.insert(*number)));
+        task.task_in(database, number.unwrap_or(task.id))
+    });
+    let wanted_tasks: Vec<Value> = numbered.collect();
     let strings = body.properties().get(STRINGS).and_then(Value::as_object);
     let mut strings = strings.cloned().unwrap_or_default();
     let before = strings.clone();
@@ -182,6 +196,19 @@ pub fn put_server_wide_tasks(
         body.put(STRINGS, Value::Object(strings));
     }
     has_other_tasks || has_other_strings
+}
+
+/// The numbers of the tasks that the database has besides the server-wide ones of this kind.
+fn numbers_in(body: &RecordBody, is_wide: impl Fn(&Value) -> bool) -> HashSet<u64> {
+    let lists = [
+        RecordBody::BACKUP_TASKS,
+        RecordBody::EXTERNAL_REPLICATIONS,
+        RecordBody::HUBS,
+        RecordBody::SINKS,
+    ];
+    let lists = lists.into_iter().chain(RecordBody::ETL_TASKS);
+    let tasks = lists.flat_map(|list| body.list(list)).filter(|task| !is_wide(task));
+    tasks.filter_map(|task| property(task.as_object()?, "TaskId")?.as_u64()).collect()
 }
 
 #[cfg(test)]
@@ -219,6 +246,35 @@ mod tests {
     }
 
     #[test]
+    fn each_task_has_a_number_of_its_own_in_a_record_that_came_from_elsewhere() {
+        let task = |name: &str, id: u64| {
+            read(&json!({"Name": name, "TopologyDiscoveryUrls": ["http://far:1"]}))
+                .unwrap()
+                .numbered(id)
+        };
+        let tasks = [task("a", 5), task("b", 7), task("c", 6)];
+        let mut body = RecordBody::read(
+            br#"{"ExternalReplications":[{"Name":"own","TaskId":5}],"SinkPullReplications":[{"taskid":6}],
+                "RavenEtls":[{"TaskId":8}]}"#,
+        );
+        let numbers = |body: &RecordBody| {
+            let tasks = body.list(RecordBody::EXTERNAL_REPLICATIONS).iter();
+            tasks.map(|task| task["TaskId"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert!(put_server_wide_tasks(&mut body, "db", &tasks));
+        assert_eq!(numbers(&body), [5, 7, 9, 10]);
+        assert!(!put_server_wide_tasks(&mut body, "db", &tasks), "they stay what they are");
+        assert!(put_server_wide_tasks(&mut body, "db", &tasks[1..]));
+        assert_eq!(numbers(&body), [5, 9, 10]);
+        // The same number twice, as it was stored before.
+        let twice = r#"{"ExternalReplications":[{"Name":"own","TaskId":5},
+            {"Name":"Server Wide External Replication, a","TaskId":5}]}"#;
+        let mut body = RecordBody::read(twice.as_bytes());
+        assert!(put_server_wide_tasks(&mut body, "db", &tasks[..1]));
+        assert_eq!(numbers(&body), [5, 6]);
+    }
+
+    #[test]
     fn what_cannot_be_followed_is_refused() {
         for sent in [
             json!({}),
@@ -233,5 +289,7 @@ mod tests {
         assert_eq!(unnamed.name, "External Replication to http://x, http://y");
         assert!(is_server_wide_task("Server Wide External Replication, a"));
         assert!(!is_server_wide_task("Server Wide External Replications"));
+        assert!(is_name_of_server_wide_replication("server wide external replications"));
+        assert!(!is_name_of_server_wide_replication("Server Wide"));
     }
 }

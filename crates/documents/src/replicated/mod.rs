@@ -38,4 +38,4 @@ pub use sources::{
 
 pub(crate) use item::Origin;
 pub(crate) use rank::without_lists;
-pub(crate) use sources::has_sources;
+pub(crate) use sources::{has_sources, leave_group};

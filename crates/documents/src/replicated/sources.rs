@@ -140,6 +140,18 @@ pub(super) fn set_replicated(
     Ok(())
 }
 
+/// Takes note that the database is in another group than before: no source is a member of its own. What was received of
+/// them stays received.
+///
+/// # Errors
+/// Storage errors; a damaged record.
+pub(crate) fn leave_group(tx: &mut WriteTransaction) -> Result<(), DocumentError> {
+    for source in sources(tx)?.iter().filter(|source| source.is_member) {
+        set_progress(tx, &SourceProgress { is_member: false, ..*source })?;
+    }
+    Ok(())
+}
+
 /// Notes that everything up to an etag was received.
 pub(super) fn set_progress(
     tx: &mut WriteTransaction,

@@ -54,7 +54,7 @@ pub trait CloudStorage: Send + Sync {
         is_wanted: StillWantedThere<'_>,
     ) -> Result<(), CloudError>;
 
-    /// The objects whose keys are below a folder.
+    /// Hands over the objects whose keys are below a folder, all of them unless `take` says that no more are needed.
     ///
     /// # Errors
     /// The bucket does not say so.
@@ -62,8 +62,9 @@ pub trait CloudStorage: Send + Sync {
         &self,
         bucket: &S3Settings,
         folder: &str,
+        take: &mut dyn FnMut(CloudObject) -> bool,
         is_wanted: StillWantedThere<'_>,
-    ) -> Result<Vec<CloudObject>, CloudError>;
+    ) -> Result<(), CloudError>;
 
     /// Reads an object piece by piece.
     ///

@@ -143,8 +143,18 @@ impl Engine {
             )
         })?;
         let access = match &call.certificate {
-            None if self.settings().security.certificate.is_none() => None,
-            None => return Err(denied(format!("The hub '{}' asks for a certificate.", call.hub))),
+            None if self.settings().security.certificate.is_some() => {
+                return Err(denied(format!("The hub '{}' asks for a certificate.", call.hub)));
+            }
+            // Such as in a record that was restored here: filters belong to certificates.
+            None if task.definition.is_filtered => {
+                let message = format!(
+                    "The hub '{}' has filters, which need a server with a certificate.",
+                    call.hub
+                );
+                return Err(refusal(ErrorKind::InvalidOperation, message));
+            }
+            None => None,
             Some(certificate) => Some(self.access_of(&body, call, certificate)?),
         };
         if task.definition.is_disabled {
@@ -170,7 +180,13 @@ impl Engine {
     ) -> Result<RegisteredAccess, EngineError> {
         let name = certificate.in_words();
         let mut accesses = accesses_of(body, &call.hub).into_iter();
-        let found = accesses.find(|access| access.thumbprint == certificate.thumbprint());
+        // Two certificates with one SHA-1 can be made; only the registered one is a sink.
+        let is_its = |access: &RegisteredAccess| {
+            access.thumbprint == certificate.thumbprint()
+                && model::base64_bytes(&access.access.certificate).as_deref()
+                    == Some(certificate.der())
+        };
+        let found = accesses.find(is_its);
         let access = found.ok_or_else(|| {
             denied(format!(
                 "The certificate '{name}' is not registered with the hub '{}'.",

@@ -56,9 +56,10 @@ pub(super) fn hubs_of(body: &RecordBody) -> Vec<HubTask> {
     hubs.collect()
 }
 
-/// The hub of this name.
+/// The hub of this name. Hubs are told apart as their accesses are, whose section has names in lower case.
 pub(super) fn hub_named(body: &RecordBody, name: &str) -> Option<HubTask> {
-    hubs_of(body).into_iter().find(|hub| hub.definition.name.eq_ignore_ascii_case(name))
+    let name = lower_case(name);
+    hubs_of(body).into_iter().find(|hub| lower_case(&hub.definition.name) == name)
 }
 
 /// The accesses of a hub, in the order of thumbprints.
@@ -79,6 +80,9 @@ fn access_section(body: &RecordBody, hub: &str) -> Map<String, Value> {
 /// Replaces the accesses of a hub.
 fn put_accesses(body: &mut RecordBody, hub: &str, accesses: Map<String, Value>) {
     let of_all = body.properties().get(RecordBody::HUB_ACCESSES).and_then(Value::as_object);
+    if of_all.is_none() && accesses.is_empty() {
+        return;
+    }
     let (mut of_all, hub) = (of_all.cloned().unwrap_or_default(), lower_case(hub).into_owned());
     match accesses.is_empty() {
         true => drop(of_all.shift_remove(&hub)),
@@ -127,7 +131,8 @@ impl Engine {
         Ok(ChangedReplicationTask { index: written.index, id })
     }
 
-    /// The accesses of the hub that is replaced stay, under its new name, and must fit it.
+    /// The accesses of the hub that is replaced stay, under its new name, and must fit it. A new one has none, whatever
+    /// a former one of its name has left.
     fn check_accesses(
         &self,
         body: &mut RecordBody,
@@ -135,7 +140,10 @@ impl Engine {
         replaced: u64,
     ) -> Result<(), EngineError> {
         let mut hubs = hubs_of(body).into_iter();
-        let Some(former) = hubs.find(|hub| hub.definition.id == replaced) else { return Ok(()) };
+        let Some(former) = hubs.find(|hub| hub.definition.id == replaced) else {
+            put_accesses(body, &definition.name, Map::new());
+            return Ok(());
+        };
         let former = former.definition;
         for RegisteredAccess { access, .. } in accesses_of(body, &former.name) {
             access.check_filters(definition)?;

@@ -227,22 +227,16 @@ impl LinkCore {
         self.destination.post(post, &self.shared.cancel)
     }
 
-    /// Asks the hub of a sink what it allows.
+    /// Asks the hub of a sink what it allows, on the node that the next messages go to: a node takes messages of those
+    /// sinks alone that have asked it.
     pub(super) fn agree(&mut self, url: &str) -> Result<Terms, Failure> {
-        let refused = |message: &str| Failure::Refused(message.to_owned());
-        let asking = Asking {
-            sink: self.shared.database,
-            database: self.shared.database_name.as_str().to_owned(),
-            url: url.to_owned(),
-        };
         self.destination.forget_nodes();
-        let answer = self.post(asking.to_bytes(), TERMS_BYTES_MAX)?;
-        let terms = match Reply::read(&answer) {
-            Ok(Reply::Terms(terms)) => terms,
-            Ok(Reply::Refused(refusal)) => return Err(refusal.into()),
-            Ok(_) => return Err(refused("The hub has not said what it allows")),
-            Err(error) => return Err(refused(&error.to_string())),
-        };
+        let mut terms = self.ask_for_terms(url)?;
+        let asked = self.destination.url();
+        self.destination.use_nodes(terms.nodes.iter().filter_map(|node| node.parse().ok()));
+        if self.destination.url() != asked {
+            terms = self.ask_for_terms(url)?;
+        }
         let sink = self.shared.destination.sink.as_ref();
         let direction = sink.map_or(Direction::SinkToHub, |sink| sink.direction);
         let is_allowed = match direction {
@@ -251,10 +245,25 @@ impl LinkCore {
         };
         if !is_allowed {
             let (hub, mode) = (sink.map_or("", |sink| sink.hub.as_str()), direction.word());
-            return Err(refused(&format!("The hub '{hub}' does not replicate {mode}")));
+            return Err(Failure::Refused(format!("The hub '{hub}' does not replicate {mode}")));
         }
-        self.destination.use_nodes(terms.nodes.iter().filter_map(|node| node.parse().ok()));
         Ok(terms)
+    }
+
+    /// Asks the first node of the hub that answers.
+    fn ask_for_terms(&mut self, url: &str) -> Result<Terms, Failure> {
+        let asking = Asking {
+            sink: self.shared.database,
+            database: self.shared.database_name.as_str().to_owned(),
+            url: url.to_owned(),
+        };
+        let answer = self.post(asking.to_bytes(), TERMS_BYTES_MAX)?;
+        match Reply::read(&answer) {
+            Ok(Reply::Terms(terms)) => Ok(terms),
+            Ok(Reply::Refused(refusal)) => Err(refusal.into()),
+            Ok(_) => Err(Failure::Refused("The hub has not said what it allows".to_owned())),
+            Err(error) => Err(Failure::Refused(error.to_string())),
+        }
     }
 
     /// Notes a run, whether or not it has succeeded.

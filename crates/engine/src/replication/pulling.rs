@@ -115,6 +115,10 @@ impl Pulling {
             _ => Failure::Refused("A message of the hub cannot be read".to_owned()),
         };
         let ReadMessage { message, share } = engine.read_replicated(bytes).map_err(refused)?;
+        if message.group().is_some() {
+            let reason = "A hub is no member of the sink's group".to_owned();
+            return Err(Failure::Refused(reason));
+        }
         let (arrived, items) = (Arrived::of(&message), message.items() as u64);
         let filter = LinkFilter::new([self.paths.clone()], false);
         let reply = engine.receive_message(&database, (message, bytes.len()), &filter);

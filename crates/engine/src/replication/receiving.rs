@@ -7,7 +7,7 @@ use std::{
 
 use commands::{Batch, Command, CommandResult};
 use database::DatabaseLease;
-use model::{DatabaseId, DatabaseRecord, Etag, NodeTag};
+use model::{ContentHash, DatabaseId, DatabaseRecord, Etag, NodeTag};
 use replication::{
     Answered, Group, LinkFilter, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer,
     not_now,
@@ -161,9 +161,10 @@ impl Engine {
         filter: &LinkFilter,
     ) -> Result<Reply, EngineError> {
         if let Message::Batch(batch) = &message
-            && !batch.items.iter().all(|item| filter.admits(item))
+            && !filter.admits(batch)
         {
-            let reason = "A change is not let through by the filter of this link, or is a deletion that is not taken";
+            let reason = "A change is not let through by the filter of this link, or is a deletion that is not taken; or \
+                          the sender says what it contains, although not all of it arrives";
             let (kind, reason) = (RefusalKind::Never, reason.to_owned());
             return Ok(Reply::Refused(Refusal { kind, reason }));
         }
@@ -192,8 +193,16 @@ impl Engine {
             self.replication.incoming.greeted(topology, link);
         }
         let staging = &self.replication.staging;
-        let answered =
-            answer(&database.read(), group, message, |hash| staging.is_complete(database, hash))?;
+        let sender = match &message {
+            Message::Batch(batch) => Some(batch.source.database_id),
+            Message::Greeting(_) | Message::Content(_) | Message::Pull(_) | Message::Asking(_) => {
+                None
+            }
+        };
+        let is_staged = |hash: &ContentHash| {
+            sender.is_some_and(|sender| staging.is_complete(database, sender, hash))
+        };
+        let answered = answer(&database.read(), group, message, is_staged)?;
         let batch = match answered {
             Answered::Reply(reply) => {
                 if let Some(stream) = greets {
@@ -205,7 +214,8 @@ impl Engine {
             }
             Answered::Stage(piece) => return self.stage_replicated(database, piece),
             Answered::Store(mut batch, contents) => {
-                batch.contents = staging.take(database, &contents);
+                let sender = batch.source.database_id;
+                batch.contents = staging.take(database, sender, &contents);
                 batch.keeps_conflicts = conflict_solver(&database.record()).keeps_conflicts();
                 batch
             }

@@ -13,8 +13,8 @@ use database::Decision;
 use model::{DatabaseId, DatabaseRecord};
 use serde_json::{Map, Value};
 use wire::{
-    ErrorKind, ProtocolError, RecordBody, ServerWideReplication, is_server_wide_task,
-    put_server_wide_tasks,
+    ErrorKind, ProtocolError, RecordBody, ServerWideReplication,
+    is_name_of_server_wide_replication, is_server_wide_task, put_server_wide_tasks,
 };
 
 use super::task_list::{EXTERNAL, refused};
@@ -52,6 +52,17 @@ struct FollowedRecords {
     right: HashMap<DatabaseId, u64>,
 }
 
+/// Refuses a name for a task of a database that would be taken for one that all databases have, and be removed.
+pub(super) fn check_name(name: &str) -> Result<(), EngineError> {
+    match is_name_of_server_wide_replication(name) {
+        false => Ok(()),
+        true => Err(refused(format!(
+            "Can't create task: '{name}'. A regular (non server-wide) external replication name can't start with \
+             prefix 'Server Wide External Replication'"
+        ))),
+    }
+}
+
 /// Refuses to change a task of a database that all databases have.
 pub(super) fn check_own(body: &RecordBody, id: u64) -> Result<(), EngineError> {
     let mut tasks = EXTERNAL.stored_in(body);
@@ -66,6 +77,11 @@ pub(super) fn check_own(body: &RecordBody, id: u64) -> Result<(), EngineError> {
     }
 }
 
+fn note_missing(record: &DatabaseRecord, error: &EngineError) {
+    tracing::warn!(database = record.name.as_str(), %error, "a server-wide task is missing");
+}
+
+/// Under which a definition is stored. Names that differ in case alone are the same.
 fn name_of(task: &str) -> String {
     format!("{PREFIX}{}", model::lower_case(task))
 }
@@ -106,7 +122,7 @@ impl Engine {
         let task = ServerWideReplication::read(sent)?;
         let _changing = self.lock_server_wide();
         let known = self.server_wide_replications()?;
-        let has_name = |other: &&ServerWideReplication| other.name.eq_ignore_ascii_case(&task.name);
+        let has_name = |other: &&ServerWideReplication| name_of(&other.name) == name_of(&task.name);
         let namesake = known.iter().find(has_name);
         let replaced = match task.id {
             0 => namesake,
@@ -128,7 +144,7 @@ impl Engine {
         let task = task.numbered(id);
         let json = serde_json::to_vec(task.stored()).unwrap_or_default();
         let index = self.catalog.put_value(&name_of(&task.name), &json)?;
-        if let Some(renamed) = replaced.filter(|one| !one.name.eq_ignore_ascii_case(&task.name)) {
+        if let Some(renamed) = replaced.filter(|one| name_of(&one.name) != name_of(&task.name)) {
             self.catalog.put_value(&name_of(&renamed.name), &[])?;
         }
         self.give_server_wide_tasks()?;
@@ -175,7 +191,7 @@ impl Engine {
 
     fn server_wide_replication(&self, name: &str) -> Result<ServerWideReplication, EngineError> {
         let mut tasks = self.server_wide_replications()?.into_iter();
-        tasks.find(|task| task.name.eq_ignore_ascii_case(name)).ok_or_else(|| missing(name))
+        tasks.find(|task| name_of(&task.name) == name_of(name)).ok_or_else(|| missing(name))
     }
 
     /// The record of a new database with the tasks that every database has; returns whether it has any.
@@ -187,11 +203,15 @@ impl Engine {
         Ok(put_server_wide_tasks(body, database, &self.server_wide_replications()?))
     }
 
-    /// Gives all databases the tasks that they are to have.
+    /// Gives all databases the tasks that they are to have. If that fails, those that lack some get them from the node
+    /// that leads, a moment later.
     fn give_server_wide_tasks(self: &Arc<Self>) -> Result<(), EngineError> {
         let tasks = self.server_wide_replications()?;
         for record in self.catalog.records() {
-            self.give_to_database(&record, &tasks)?;
+            if let Err(error) = self.give_to_database(&record, &tasks) {
+                note_missing(&record, &error);
+                break;
+            }
         }
         self.follow_replication();
         Ok(())
@@ -233,17 +253,23 @@ impl Engine {
             followed.right.clear();
         }
         followed.tasks = tasks;
-        let mut right = HashMap::new();
+        let (mut right, mut have_all) = (HashMap::new(), true);
         for record in self.catalog.records() {
             let is_right = followed.right.get(&record.topology_id) == Some(&record.etag);
             if !is_right && let Err(error) = self.give_to_database(&record, &followed.tasks) {
-                tracing::warn!(database = record.name.as_str(), %error, "a server-wide task is missing");
-                return;
+                note_missing(&record, &error);
+                have_all = false;
+                match self.leads() {
+                    true => continue,
+                    // None can be written now.
+                    false => break,
+                }
             }
             // A record that was changed just now is looked at once more.
             right.insert(record.topology_id, record.etag);
         }
-        (followed.right, followed.seen_index) = (right, index);
+        // What could not be given is tried again.
+        (followed.right, followed.seen_index) = (right, if have_all { index } else { 0 });
     }
 
     fn leads(&self) -> bool {

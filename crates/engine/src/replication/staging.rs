@@ -1,4 +1,6 @@
 //! Contents of attachments on their way: staged in the database until the batch arrives that has them.
+//!
+//! Each sender stages its own: that others send the same content meanwhile changes nothing for it.
 
 use std::{
     collections::HashMap,
@@ -20,13 +22,21 @@ const STAGED_MAX: usize = 64 << 10;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Staging {
-    contents: Mutex<HashMap<(DatabaseId, ContentHash), Staged>>,
+    contents: Mutex<HashMap<StagedKey, Staged>>,
+}
+
+/// What a content is staged under.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct StagedKey {
+    /// The database that it is for.
+    database: DatabaseId,
+    /// Who sends it.
+    source: DatabaseId,
+    hash: ContentHash,
 }
 
 /// A content of which a part has arrived.
 struct Staged {
-    /// Who sends it.
-    source: DatabaseId,
     /// When the database was opened: what was staged before is gone.
     opened: Duration,
     number: Option<ContentNumber>,
@@ -47,25 +57,36 @@ impl Staged {
 }
 
 impl Staging {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(DatabaseId, ContentHash), Staged>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StagedKey, Staged>> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all of a content has arrived.
-    pub(super) fn is_complete(&self, database: &DatabaseLease, hash: &ContentHash) -> bool {
+    /// Whether all of a content has arrived from a sender.
+    pub(super) fn is_complete(
+        &self,
+        database: &DatabaseLease,
+        source: DatabaseId,
+        hash: &ContentHash,
+    ) -> bool {
+        let key = StagedKey { database: database.record().topology_id, source, hash: *hash };
         let contents = self.lock();
-        let staged = contents.get(&(database.record().topology_id, *hash));
+        let staged = contents.get(&key);
         staged.is_some_and(|staged| {
             staged.hasher.is_none() && staged.opened == database.opened_after()
         })
     }
 
-    /// Takes contents that have arrived.
-    pub(super) fn take(&self, database: &DatabaseLease, hashes: &[ContentHash]) -> Vec<NewContent> {
+    /// Takes contents that have arrived from a sender.
+    pub(super) fn take(
+        &self,
+        database: &DatabaseLease,
+        source: DatabaseId,
+        hashes: &[ContentHash],
+    ) -> Vec<NewContent> {
         let (topology, opened) = (database.record().topology_id, database.opened_after());
         let mut contents = self.lock();
         let taken = hashes.iter().filter_map(|hash| {
-            let staged = contents.remove(&(topology, *hash))?;
+            let staged = contents.remove(&StagedKey { database: topology, source, hash: *hash })?;
             let is_usable = staged.hasher.is_none() && staged.opened == opened;
             is_usable.then(|| staged.content(*hash))
         });
@@ -76,10 +97,10 @@ impl Staging {
     pub(super) fn take_of(&self, database: &DatabaseLease, source: DatabaseId) -> Vec<NewContent> {
         let (topology, opened) = (database.record().topology_id, database.opened_after());
         let mut left = Vec::new();
-        self.lock().retain(|(of, hash), staged| {
-            let is_left = *of == topology && staged.source == source;
+        self.lock().retain(|key, staged| {
+            let is_left = key.database == topology && key.source == source;
             if is_left && staged.opened == opened {
-                left.push(staged.content(*hash));
+                left.push(staged.content(key.hash));
             }
             !is_left
         });
@@ -95,7 +116,7 @@ impl Engine {
         piece: ContentPiece,
     ) -> Result<Reply, EngineError> {
         let (topology, opened) = (database.record().topology_id, database.opened_after());
-        let key = (topology, piece.hash);
+        let key = StagedKey { database: topology, source: piece.source, hash: piece.hash };
         // While it is changed, it is not there: a second message about it begins again.
         let known = self.replication.staging.lock().remove(&key);
         let known = known.filter(|staged| staged.opened == opened);
@@ -112,7 +133,6 @@ impl Engine {
                     return Ok(damaged("Too many contents are on their way"));
                 }
                 Staged {
-                    source: piece.source,
                     opened,
                     number: None,
                     chunks: 0,

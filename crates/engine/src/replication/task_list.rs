@@ -1,5 +1,6 @@
 //! A list of tasks in the record of a database: what putting, switching and deleting one of them means, whatever its kind.
 
+use model::lower_case;
 use serde_json::{Map, Value, json};
 use wire::{
     ExternalReplication, ProtocolError, PullReplicationHub, PullReplicationSink, RecordBody,
@@ -95,10 +96,10 @@ impl TaskList {
             0 => None,
             id => Some(self.place_of(body, id)?),
         };
-        let tasks = body.list_mut(self.property);
+        let (tasks, name) = (body.list_mut(self.property), lower_case(sent.name));
         let is_taken = tasks.iter().enumerate().any(|(at, task)| {
             let known = task["Name"].as_str();
-            Some(at) != place && known.is_some_and(|known| known.eq_ignore_ascii_case(sent.name))
+            Some(at) != place && known.is_some_and(|known| lower_case(known) == name)
         });
         if is_taken {
             return Err(refused(format!(

@@ -9,7 +9,7 @@ use wire::{ExternalReplication, RavenConnectionString, RecordBody};
 
 use super::{
     destinations::{DestinationKey, LinkDestination},
-    server_wide::check_own,
+    server_wide::{check_name, check_own},
     task_list::{EXTERNAL, SentTask, refused},
 };
 use crate::{
@@ -126,6 +126,7 @@ impl Engine {
             let number_min = index.max(record.etag + 1);
             settle_tasks(body, number_min);
             check_own(body, definition.id)?;
+            check_name(&definition.name)?;
             let task = SentTask { stored: sent, id: definition.id, name: &definition.name };
             id = EXTERNAL.put(body, &task, number_min)?;
             Ok(Decision::Replace)

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use model::{DatabaseLockMode, NamedEnum as _, RetentionKind};
 use serde_json::{Map, Value};
 use wire::{
-    ConnectionStringKind, ProtocolError, RavenConnectionString, RavenEtl, RecordBody,
-    SmugglerOptions, StoredSection, read_client_configuration, read_conflict_revisions,
-    read_documents_compression, read_retention_configuration, read_revisions_configuration,
-    read_time_series_configuration,
+    ConnectionStringKind, PeriodicBackup, ProtocolError, RavenConnectionString, RavenEtl,
+    RecordBody, SmugglerOptions, StoredSection, names_cloud_server, read_client_configuration,
+    read_conflict_revisions, read_documents_compression, read_retention_configuration,
+    read_revisions_configuration, read_time_series_configuration,
 };
 
 use crate::{
@@ -25,7 +25,8 @@ use crate::{
 pub(crate) enum RecordUse {
     /// It is merged into that of a database. Tasks arrive disabled, and settings stay as they are here.
     Import {
-        /// Whether connection strings that tasks use may be replaced: the server sends with its own certificate.
+        /// Whether it may say where this server sends to: it may replace connection strings that tasks use, and name
+        /// servers of buckets. The server sends with its own certificate, and from within its network.
         may_redirect: bool,
     },
     /// It becomes that of a new database, with its settings.
@@ -108,6 +109,9 @@ impl Engine {
         for (name, value, _) in &mut kept {
             let Value::Array(tasks) = value else { continue };
             if *name == RecordBody::BACKUP_TASKS {
+                if use_of == (RecordUse::Import { may_redirect: false }) {
+                    leave_out_cloud_servers(tasks, &mut imported.refused);
+                }
                 *tasks = self.imported_backup_tasks(tasks, &mut imported.refused);
             }
             if *name == RecordBody::RAVEN_ETLS {
@@ -188,6 +192,21 @@ fn merge(
         }
     }
     left_out
+}
+
+/// Leaves out backups to servers that the dump names, which may be any in the network.
+fn leave_out_cloud_servers(tasks: &mut Vec<Value>, left_out: &mut Vec<String>) {
+    tasks.retain(|task| {
+        let Some(task) = task.as_object().filter(|task| names_cloud_server(task)) else {
+            return true;
+        };
+        let name = PeriodicBackup::legible(task).name.unwrap_or_default();
+        left_out.push(format!(
+            "The scheduled backup '{name}' was not imported: only clients with the clearance Operator may name the server \
+             of a bucket ('CustomServerUrl')."
+        ));
+        false
+    });
 }
 
 /// The connection strings that are imported. Where tasks of the database send to is not changed by those who may not

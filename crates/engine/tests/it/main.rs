@@ -15,6 +15,7 @@ mod etl;
 mod hooked_disk;
 mod index_definitions;
 mod index_wait;
+mod replicated_contents;
 mod server_wide_backups;
 mod snapshot_backups;
 mod subscriptions;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use documents::Source;
-use model::{AllowedPaths, ChangeVector, NodeTag};
+use model::{AllowedPaths, AttachmentName, ChangeVector, NodeTag};
 use proptest::prelude::*;
-use replication::{Arrived, LinkFilter, LinkKind, Message, Puller, Sender};
+use replication::{Arrived, LinkFilter, LinkKind, Message, Pull, Puller, Sender};
 use storage::MemoryBudget;
 
 use crate::world::{
-    Content, LIMITS, World, append, content_of, delete, id_of, increment, put, put_attachment,
+    Content, LIMITS, World, append, content_of, delete, id, id_of, increment, put, put_attachment,
 };
 
 /// The database of the hub.
@@ -64,7 +64,7 @@ impl Star {
         let Some(outgoing) = outgoing else { return false };
         let message = Message::read(&outgoing.bytes).unwrap();
         if let Message::Batch(batch) = &message {
-            assert!(batch.items.iter().all(|item| self.filters[&sink].admits(item)));
+            assert!(self.filters[&sink].admits(batch));
         }
         let arrived = Arrived::of(&message);
         let reply = self.world.deliver(sink, &outgoing.bytes);
@@ -150,6 +150,41 @@ fn what_is_not_let_through_stays_and_nobody_claims_to_have_it() {
     star.begin(1);
     star.settle();
     assert!(star.has(1, "c/1") && star.has(HUB, "c/2") && !star.has(1, "b/1"));
+}
+
+/// Whoever knows a hash gets its content with what passes alone.
+#[test]
+fn a_content_is_sent_with_something_that_passes_alone() {
+    let mut star = Star::new(vec![paths(&["a/*"])], 4);
+    star.write(HUB, "a/1");
+    star.world.execute(HUB, vec![put_attachment("a/1", "photo", "open")]);
+    star.write(HUB, "b/1");
+    star.world.execute(HUB, vec![put_attachment("b/1", "photo", "secret")]);
+    star.settle();
+    let hash = |document: &str| {
+        let (tx, name) = (star.world.nodes[HUB].read(), AttachmentName::new("photo").unwrap());
+        let attachment = documents::attachment(&tx, &id(document), &name).unwrap().unwrap();
+        attachment.hash()
+    };
+    for (document, is_sent) in [("a/1", true), ("b/1", false)] {
+        let pull = Pull {
+            accepted: model::Etag::ZERO,
+            change_vector: ChangeVector::empty(),
+            wanted: Some((hash(document), 0)),
+            ..star.pullers[&1].next_pull()
+        };
+        let tx = star.world.nodes[HUB].read();
+        let sender = Sender::new(LinkKind::HubToSink, id_of(HUB), "hub".to_owned(), String::new());
+        let sender = sender.filtered(star.filters[&1].clone());
+        let mut share = MemoryBudget::unlimited().share(0);
+        let mut sender = sender.resumed(id_of(HUB), &pull);
+        let answer = sender.next_message(&tx, None, LIMITS, &mut share).unwrap().unwrap();
+        match Message::read(&answer.bytes).unwrap() {
+            Message::Content(piece) => assert!(is_sent && piece.bytes == b"open"),
+            Message::Batch(_) => assert!(!is_sent, "{document}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use blittable::{ParseLimits, parse_document};
 use commands::Command;
-use documents::{ClusterDocument, ClusterDocuments};
-use model::{ChangeVector, DatabaseId, DocumentFlags};
+use documents::{ClusterDocument, ClusterDocuments, DatabaseIdentity};
+use model::{ChangeVector, DatabaseId, DocumentFlags, Etag, NodeTag};
 use replication::{Advance, LinkKind, RefusalKind, ReplyError, Sender};
 use storage::{HistoryPoint, MemoryBudget};
 
@@ -80,6 +80,28 @@ fn members_of_another_group_and_strangers_with_the_id_of_a_member_are_refused() 
     world.send(0, 1);
     let mut stranger = sender(LinkKind::External, GROUP);
     assert_eq!(refusal(send(&mut world, &mut stranger)), RefusalKind::Never);
+}
+
+/// As a snapshot is restored: of one member of a group.
+#[test]
+fn a_copy_of_a_member_takes_from_the_group_as_from_strangers() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("a", "{}")]);
+    world.settle();
+    let environment = &world.nodes[1].environment;
+    let mut tx = environment.write().unwrap();
+    let identity = DatabaseIdentity { database_id: DatabaseId([0xcc; 16]), node_tag: NodeTag::A };
+    documents::renew_identity(&mut tx, identity).unwrap();
+    tx.commit().unwrap();
+    world.execute(0, vec![put("b", "{}")]);
+    let mut sender = sender(LinkKind::External, GROUP);
+    assert_eq!(send(&mut world, &mut sender).unwrap(), Ok(Advance::Welcomed));
+    assert_ne!(sender.accepted(), Some(Etag::ZERO), "what was received of it stays received");
+    while let Some(answer) = send(&mut world, &mut sender) {
+        answer.unwrap();
+    }
+    let version = documents::version_of(&world.nodes[1].read(), &id("b")).unwrap();
+    assert!(!version.is_empty());
 }
 
 /// A cluster-wide transaction that writes the document `a`, made where its version was this one.

@@ -35,8 +35,6 @@ use super::outbound::HttpOutbound;
 const PART_BYTES: u64 = 8 << 20;
 /// Parts of an object: the protocol allows 10,000.
 const PARTS_MAX: u64 = 9_000;
-/// Objects that are listed.
-const OBJECTS_MAX: usize = 100_000;
 /// How long something is tried again that fails.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(60);
 const RETRIES_MAX: usize = 5;
@@ -88,23 +86,19 @@ impl CloudStorage for HttpCloudStorage {
         &self,
         bucket: &S3Settings,
         folder: &str,
+        take: &mut dyn FnMut(CloudObject) -> bool,
         is_wanted: StillWantedThere<'_>,
-    ) -> Result<Vec<CloudObject>, CloudError> {
+    ) -> Result<(), CloudError> {
         let store = self.store(bucket)?;
         let prefix = (!folder.is_empty()).then(|| path_of(folder)).transpose()?;
-        let work = async {
-            let mut objects = Vec::new();
-            let mut listed = object_store::ObjectStore::list(&store, prefix.as_ref());
-            while let Some(found) = listed.next().await {
-                let found = found?;
-                objects.push(CloudObject { key: found.location.to_string(), bytes: found.size });
-                if OBJECTS_MAX <= objects.len() {
-                    break;
-                }
+        let mut listed = object_store::ObjectStore::list(&store, prefix.as_ref());
+        loop {
+            let next = async { listed.next().await.transpose() };
+            let Some(found) = self.run(next, is_wanted)? else { return Ok(()) };
+            if !take(CloudObject { key: found.location.to_string(), bytes: found.size }) {
+                return Ok(());
             }
-            Ok(objects)
-        };
-        self.run(work, is_wanted)
+        }
     }
 
     fn download(

@@ -184,7 +184,8 @@ impl Secured {
         self.send_with(client, method, target, "", body)
     }
 
-    fn send_with(
+    /// `headers` are lines, each with its end.
+    pub(crate) fn send_with(
         &self,
         client: Option<&KeyPair>,
         method: &str,
@@ -1032,6 +1033,46 @@ fn an_etl_task_uses_the_certificate_of_the_server() {
     });
     put("/databases/db/admin/etl", task);
     wait_until(|| secured.send(own, "GET", "/databases/other/docs?id=a", "").status == 200);
+}
+
+/// The server of a bucket may be any in the network, as the server sees it.
+#[test]
+fn a_dump_names_no_server_of_a_bucket_unless_an_operator_imports_it() {
+    let secured = secured();
+    secured.create("db");
+    let (admin, own) = (secured.client("admin"), Some(&secured.own));
+    secured.register(&secured.own, &admin, "ValidUser", json!({"db": "Admin"}));
+    let task = |name: &str, server: Value| {
+        let settings = json!({
+            "BucketName": "b", "AwsRegionName": "eu-west-1", "AwsAccessKey": "k", "AwsSecretKey": "hush",
+            "customServerUrl": server
+        });
+        json!({"Name": name, "FullBackupFrequency": "0 0 1 1 *", "S3Settings": settings})
+    };
+    let tasks = json!([task("away", json!("http://127.0.0.1:1")), task("amazon", Value::Null)]);
+    let dump = json!({"BuildVersion": 54000, "DatabaseRecord": {"PeriodicBackups": tasks}});
+    let body = format!(
+        "--bound\r\nContent-Disposition: form-data; name=\"file\"; filename=\"n\"\r\n\r\n{dump}\r\n--bound--\r\n"
+    );
+    let import = |client: &KeyPair| {
+        let headers = "Content-Type: multipart/form-data; boundary=bound\r\n";
+        let target = "/databases/db/smuggler/import";
+        let reply = secured.send_with(Some(client), "POST", target, headers, &body);
+        let shown = String::from_utf8_lossy(&reply.body).into_owned();
+        assert_eq!(reply.status, 200, "{shown}");
+        assert!(!shown.contains("hush"), "{shown}");
+        let tasks = secured.send(own, "GET", "/databases/db/tasks", "").json();
+        let tasks = tasks["OngoingTasksList"].as_array().unwrap().clone();
+        let names = tasks.iter().map(|task| task["TaskName"].as_str().unwrap().to_owned());
+        (names.collect::<Vec<_>>(), shown)
+    };
+    let (names, shown) = import(&admin);
+    assert_eq!(names, ["amazon"]);
+    assert!(shown.contains("'away' was not imported: only clients with the clearance Operator"));
+    let (mut names, _) = import(&secured.own);
+    names.sort();
+    names.dedup();
+    assert_eq!(names, ["amazon", "away"]);
 }
 
 /// The server sends with its own certificate, so where tasks send to is not changed by a dump of somebody who could not

@@ -3,7 +3,11 @@
 use platform::Platform;
 use serde_json::{Value, json};
 
-use crate::{resources::wait_until, test_server::TestServer};
+use crate::{
+    cluster::{create, eventually, send, three},
+    resources::wait_until,
+    test_server::TestServer,
+};
 
 /// Defines a hub in `db`; returns its number.
 fn put_hub(server: &TestServer, hub: &Value) -> u64 {
@@ -270,6 +274,51 @@ fn a_loop_is_refused_or_harmless() {
         let error = sink_task(&own, id)["Error"].clone();
         error.as_str().is_some_and(|error| error.contains("cannot replicate to itself"))
     });
+}
+
+/// The sink asks one node, and then goes to the one that is responsible.
+#[test]
+fn a_hub_on_several_nodes_is_reached_by_way_of_any_of_them() {
+    let nodes = three();
+    let record = json!({"DatabaseName": "db", "Topology": {"Members": ["A", "B"]}});
+    assert_eq!(create(&nodes[0], "", record).status, 201);
+    let hub = json!({"Name": "h", "Mode": BOTH, "MentorNode": "B"});
+    let path = "/databases/db/admin/tasks/pull-replication/hub";
+    let reply = send(&nodes[0], "PUT", path, hub.to_string().as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let sink = TestServer::with_database();
+    let id = join(&sink, &nodes[0], BOTH);
+    nodes[0].put("of/hub", "{}");
+    sink.put("of/sink", "{}");
+    eventually("the sink has what the hub has", || {
+        (!sink.document("of/hub").is_null()).then_some(())
+    });
+    eventually("the hub has what the sink has", || {
+        (!nodes[0].document("of/sink").is_null()).then_some(())
+    });
+    let url = format!("http://{}", nodes[1].address);
+    eventually("the sink is connected to the mentor", || {
+        let task = sink_task(&sink, id);
+        (task["DestinationUrl"] == url && task["TaskConnectionStatus"] == "Active").then_some(())
+    });
+}
+
+/// As a record that was restored from a server with a certificate: filters belong to certificates.
+#[test]
+fn a_hub_with_filters_serves_nobody_where_nobody_is_identified() {
+    let hub = TestServer::start(Platform::memory(), &[]);
+    let record = json!({
+        "DatabaseName": "db", "HubPullReplications": [{"Name": "h", "Mode": BOTH, "WithFiltering": true}]
+    });
+    assert_eq!(create(&hub, "replicationFactor=1", record).status, 201);
+    hub.put("secret", "{}");
+    let sink = TestServer::with_database();
+    let id = join(&sink, &hub, BOTH);
+    wait_until(|| {
+        let error = sink_task(&sink, id)["Error"].clone();
+        error.as_str().is_some_and(|error| error.contains("The hub 'h' has filters"))
+    });
+    assert!(sink.document("secret").is_null());
 }
 
 #[test]

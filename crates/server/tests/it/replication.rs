@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{resources::wait_until, test_server::TestServer};
 
 /// Leads from a database of one server to that of the same name of another one.
-fn connect(source: &TestServer, destination: &TestServer, database: &str) {
+pub(crate) fn connect(source: &TestServer, destination: &TestServer, database: &str) {
     let string = json!({
         "Type": "Raven", "Name": "to", "Database": database,
         "TopologyDiscoveryUrls": [format!("http://{}", destination.address)]

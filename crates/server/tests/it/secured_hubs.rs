@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     certificates::{Secured, secured},
     resources::wait_until,
+    smuggler::plain,
     test_server::TestServer,
 };
 
@@ -208,6 +209,27 @@ fn a_hub_may_refuse_deletions_of_sinks() {
     wait_until(|| sink.document("b").is_null());
 }
 
+/// A client that sends a record may drop a hub, and no client sends who may connect to it.
+#[test]
+fn a_new_hub_has_no_accesses_of_a_former_one() {
+    let hub = filtered_hub();
+    let pair = hub.client("former");
+    register(&hub, &pair, &json!(["a/*"]), &json!(null));
+    let mut record = admin(&hub, "GET", "/admin/databases?name=db", &Value::Null);
+    let etag = format!("ETag: {}\r\n", record["Etag"]);
+    record["HubPullReplications"] = json!([]);
+    let (target, body) = ("/admin/databases?name=db", record.to_string());
+    let reply = hub.send_with(Some(&hub.own), "PUT", target, &etag, &body);
+    assert_eq!(reply.status, 201);
+    let define = |name: &str| {
+        admin(&hub, "PUT", HUB, &json!({"Name": name, "Mode": BOTH, "WithFiltering": true}))
+    };
+    define("H");
+    assert_eq!(admin(&hub, "GET", ACCESS, &Value::Null), json!({"Results": []}));
+    // Names that differ in case alone are one name, in any alphabet.
+    assert_eq!(define("\u{c9}")["TaskId"], define("\u{e9}")["TaskId"]);
+}
+
 #[test]
 fn the_key_of_a_sink_is_never_shown_and_not_lost() {
     let hub = filtered_hub();
@@ -234,8 +256,10 @@ fn the_key_of_a_sink_is_never_shown_and_not_lost() {
     }
     let export = sink.send("POST", "/databases/db/smuggler/export", b"{}");
     assert_eq!(export.status, 200);
+    let export = String::from_utf8(plain(&export.body)).unwrap();
+    assert!(export.contains("SinkPullReplications"), "{export}");
     let hidden = sink.get("/databases/db/admin/record");
-    for shown in [record.to_string(), hidden.text(), task(&sink, id).to_string()] {
+    for shown in [record.to_string(), hidden.text(), task(&sink, id).to_string(), export] {
         assert!(!shown.contains("hush") && !shown.contains("CertificateWithPrivateKey"), "{shown}");
     }
     let of_hub = admin(&hub, "GET", "/admin/databases?name=db", &Value::Null);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{resources::wait_until, test_server::TestServer};
+use crate::{replication::connect, resources::wait_until, test_server::TestServer};
 
 const PUT: &str = "/admin/configuration/server-wide/external-replication";
 const TASKS: &str = "/admin/configuration/server-wide/tasks?type=Replication";
@@ -104,6 +104,50 @@ fn it_is_changed_switched_and_deleted_everywhere() {
     assert_eq!(one.get(TASKS).json(), json!({"Results": []}));
 }
 
+/// Names that differ in case alone are one name, in any alphabet.
+#[test]
+fn a_task_that_is_renamed_by_case_alone_stays() {
+    let server = TestServer::with_database();
+    let task = json!({"Name": "\u{c9}", "TopologyDiscoveryUrls": ["http://127.0.0.1:1"]});
+    put(&server, &task);
+    let id = server.get(TASKS).json()["Results"][0]["TaskId"].clone();
+    let mut renamed = task;
+    renamed["Name"] = json!("\u{e9}");
+    renamed["TaskId"] = id.clone();
+    put(&server, &renamed);
+    let tasks = server.get(TASKS).json();
+    assert_eq!(tasks["Results"][0]["Name"], "\u{e9}");
+    assert_eq!((&tasks["Results"][0]["TaskId"], &tasks["Results"][1]), (&id, &Value::Null));
+}
+
+/// Two links with one number are one link: the other one would never run.
+#[test]
+fn a_task_of_a_database_with_the_same_number_keeps_it_and_both_replicate() {
+    let (one, far) = (TestServer::with_database(), TestServer::with_database());
+    let near = TestServer::with_database();
+    let urls = json!([format!("http://{}", far.address)]);
+    put(&one, &json!({"Name": "far", "TopologyDiscoveryUrls": urls}));
+    let id = one.get(TASKS).json()["Results"][0]["TaskId"].clone();
+    // As a record that was restored from elsewhere.
+    let mut record = one.get("/admin/databases?name=db").json();
+    let etag = record["Etag"].to_string();
+    record["ExternalReplications"] =
+        json!([{"TaskId": id, "Name": "near", "ConnectionStringName": "near"}]);
+    record["RavenConnectionStrings"] = json!({"near": {
+        "Name": "near", "Database": "db",
+        "TopologyDiscoveryUrls": [format!("http://{}", near.address)]
+    }});
+    let body = record.to_string();
+    let reply =
+        one.send_with("PUT", "/admin/databases?name=db", &[("ETag", &etag)], body.as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    one.put("a", "{}");
+    wait_until(|| !near.document("a").is_null() && !far.document("a").is_null());
+    let numbers = || tasks_of(&one, "db").into_iter().map(|task| task["TaskId"].clone());
+    assert_eq!(numbers().next().as_ref(), Some(&id));
+    assert_ne!(numbers().nth(1).as_ref(), Some(&id));
+}
+
 #[test]
 fn a_record_that_lost_it_gets_it_back() {
     let (one, other) = (TestServer::with_database(), TestServer::with_database());
@@ -144,6 +188,13 @@ fn what_cannot_be_followed_is_refused() {
     );
     let state = "/admin/configuration/server-wide/state?type=Backup&name=x&disable=true";
     assert_eq!(server.send("POST", state, b"").status, 500);
+    // It would be taken for one that all databases have, and be removed.
+    connect(&server, &server, "db");
+    let name = "server wide external replication, mine";
+    let task = json!({"Watcher": {"Name": name, "ConnectionStringName": "to"}}).to_string();
+    let path = "/databases/db/admin/tasks/external-replication";
+    let reply = server.send("POST", path, task.as_bytes());
+    assert!(reply.status == 500 && reply.text().contains("can't start with"), "{}", reply.text());
     assert!(tasks_of(&server, "db").is_empty());
     assert_eq!(server.get("/admin/server-wide/tasks").json(), json!({"Tasks": []}));
 }
