@@ -121,6 +121,13 @@ impl ChangeVector {
         vector
     }
 
+    /// The entries that are wanted, in their order.
+    pub fn only(&self, is_wanted: impl Fn(&ChangeVectorEntry) -> bool) -> Self {
+        let mut vector = Self::empty();
+        self.entries().filter(is_wanted).for_each(|entry| vector.push(entry));
+        vector
+    }
+
     /// How `self`, a remote version, relates to `local`.
     pub fn compare(&self, local: &Self) -> Comparison {
         if self == local {

@@ -36,6 +36,11 @@ impl LinkFilter {
         self.paths.is_empty() && !self.omits_deletions
     }
 
+    /// Whether deletions are left out.
+    pub fn omits_deletions(&self) -> bool {
+        self.omits_deletions
+    }
+
     /// What a receiver keeps its position under.
     pub fn stream_of(&self, source: DatabaseId) -> DatabaseId {
         if self.is_everything() {

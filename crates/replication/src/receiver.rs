@@ -1,9 +1,9 @@
 //! How a message is answered.
 
 use documents::{
-    DatabaseIdentity, DocumentError, Received, ReceivedBatch, accepted_of, source_progress,
+    DatabaseIdentity, DocumentError, Received, ReceivedBatch, accepted_of, source_progress, sources,
 };
-use model::{ContentHash, DatabaseId, Etag};
+use model::{ChangeVector, ContentHash, DatabaseId, Etag};
 use storage::Transaction;
 
 use crate::message::{
@@ -69,12 +69,35 @@ pub fn answer(
         }
         Message::Greeting(greeting) => welcome(tx, &greeting).map(Answered::Reply),
         Message::Content(piece) => Ok(Answered::Stage(piece)),
-        Message::Batch(batch) => answer_batch(tx, batch, staged),
+        Message::Batch(mut batch) => {
+            if let Some(claimed) = &batch.complete {
+                batch.complete = Some(trusted(tx, group.id, of_group, claimed)?);
+            }
+            answer_batch(tx, batch, staged)
+        }
         Message::Pull(_) | Message::Asking(_) => Ok(Answered::Reply(Reply::Refused(Refusal {
             kind: RefusalKind::Never,
             reason: "Only a hub takes this message".to_owned(),
         }))),
     }
+}
+
+/// Of what a sender claims to contain, what is believed. Members of the group send what they have themselves, and execute the
+/// transactions of the cluster: if somebody else could claim to have brought that, it would be left out from then on.
+fn trusted(
+    tx: &impl Transaction,
+    group: DatabaseId,
+    of_group: Option<DatabaseId>,
+    claimed: &ChangeVector,
+) -> Result<ChangeVector, DocumentError> {
+    if of_group.is_some() {
+        return Ok(claimed.clone());
+    }
+    let sources = sources(tx)?;
+    let is_member = |id: DatabaseId| {
+        sources.iter().any(|known| known.is_member && known.source.database_id == id)
+    };
+    Ok(claimed.only(|entry| entry.database_id != group && !is_member(entry.database_id)))
 }
 
 fn welcome(tx: &impl Transaction, greeting: &Greeting) -> Result<Reply, DocumentError> {
@@ -99,7 +122,11 @@ fn welcome(tx: &impl Transaction, greeting: &Greeting) -> Result<Reply, Document
             ),
         }));
     }
-    let change_vector = documents::contained(tx)?;
+    let mut change_vector = documents::contained(tx)?;
+    if greeting.group.is_some() && progress.is_none_or(|progress| !progress.is_member) {
+        // Somebody else has claimed to have brought changes of this member.
+        change_vector = change_vector.only(|entry| entry.database_id != source);
+    }
     let point = progress.and_then(|progress| progress.point);
     Ok(Reply::Welcome(Welcome { database_id, node_tag, accepted, point, change_vector }))
 }
@@ -150,6 +177,7 @@ fn answer_batch(
         items,
         contents: Vec::new(),
         complete,
+        refuses_deletions: false,
         keeps_conflicts: false,
     };
     Ok(Answered::Store(Box::new(received), contents))

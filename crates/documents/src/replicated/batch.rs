@@ -5,7 +5,10 @@ use storage::HistoryPoint;
 
 use super::{
     item::ReceivedItem,
-    sources::{self, Source, SourceProgress, accepted_of, contained, replicated, set_replicated},
+    sources::{
+        self, Source, SourceProgress, accepted_of, contained, replicated, set_replicated,
+        source_progress,
+    },
 };
 use crate::{attachments::NewContent, error::DocumentError, write::DocumentWriter};
 
@@ -28,6 +31,8 @@ pub struct ReceivedBatch {
     pub contents: Vec<NewContent>,
     /// Up to where the sender has everything, if it had nothing more when the batch was read.
     pub complete: Option<ChangeVector>,
+    /// Whether nothing is deleted here because it is missing there: entries of a time series that the sender no longer has.
+    pub refuses_deletions: bool,
     /// Whether versions that do not know each other are kept until somebody resolves the conflict.
     pub keeps_conflicts: bool,
 }
@@ -64,15 +69,25 @@ impl DocumentWriter<'_> {
         if is_next {
             (self.is_received, self.has_sources) = (true, true);
             self.keeps_conflicts = batch.keeps_conflicts;
+            self.refuses_deletions = batch.refuses_deletions;
             self.contained = contained(self.transaction())?;
             self.received_contents.clone_from(&batch.contents);
             for item in &batch.items {
                 self.receive_item(item)?;
             }
             self.discard_received_contents()?;
+            let known = source_progress(self.transaction(), source.database_id)?;
+            let is_new_member = batch.is_member && known.is_none_or(|known| !known.is_member);
+            let mut replicated = replicated(self.transaction())?;
+            if is_new_member {
+                // What somebody else has claimed to have brought of it.
+                replicated = replicated.only(|entry| entry.database_id != source.database_id);
+            }
             if let Some(complete) = &batch.complete {
                 self.merge_change_vector(complete);
-                let replicated = replicated(self.transaction())?.merge(complete);
+                replicated = replicated.merge(complete);
+            }
+            if is_new_member || batch.complete.is_some() {
                 set_replicated(self.tx, &replicated)?;
             }
             let progress = SourceProgress {

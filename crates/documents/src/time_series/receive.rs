@@ -6,7 +6,7 @@
 //! both were equal, so that in the end all databases have the same. An entry is live if its version contains every deletion of
 //! its moment.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use model::{ChangeVector, Comparison, TimeSeriesName};
 use storage::Transaction;
@@ -91,7 +91,8 @@ impl DocumentWriter<'_> {
         let stored = self.stored_segments(&key, range)?;
         let live = self.live_entries(&key, received, range)?;
         let is_incremental = received.name.is_incremental();
-        let parts = parts_of(&stored, &live, (&received.change_vector, range), is_incremental);
+        let joins = Joining { is_incremental, keeps_missing: self.refuses_deletions };
+        let parts = parts_of(&stored, &live, (&received.change_vector, range), joins);
         let Some(parts) = parts else { return Ok(()) };
         let number = self.number_of_owner(&received.id, &received.collection)?;
         self.move_series(&received.id, &received.name, number)?;
@@ -321,12 +322,21 @@ fn only(entries: &Entries, wanted: impl Fn(i64) -> bool) -> Entries {
     found
 }
 
+/// How entries of two segments are joined.
+#[derive(Clone, Copy)]
+struct Joining {
+    /// Each database has entries of its own.
+    is_incremental: bool,
+    /// What a newer segment lacks is not deleted.
+    keeps_missing: bool,
+}
+
 /// What is to be stored instead of the stored segments, in order; `None` if they stay as they are.
 fn parts_of(
     stored: &[StoredSegment],
     live: &Entries,
     (version, range): (&ChangeVector, MomentRange),
-    is_incremental: bool,
+    joins: Joining,
 ) -> Option<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     // What was received and is not placed yet begins here.
@@ -362,7 +372,17 @@ fn parts_of(
                     place(&mut parts, &mut pending);
                     parts.push(segment.part(before));
                 }
-                pending.extend_from(&meets, 0..meets.len());
+                let missing = match joins.keeps_missing {
+                    true => without(&inside, &meets, joins.is_incremental),
+                    false => Entries::default(),
+                };
+                if missing.is_empty() {
+                    pending.extend_from(&meets, 0..meets.len());
+                } else {
+                    place(&mut parts, &mut pending);
+                    let entries = met(&missing, &meets, joins.is_incremental);
+                    parts.push(Part { entries, version: version.clone(), is_new: true });
+                }
             }
             Comparison::Conflict => {
                 is_changed = true;
@@ -370,7 +390,7 @@ fn parts_of(
                 if !before.is_empty() {
                     parts.push(segment.part(before));
                 }
-                let entries = met(&inside, &meets, is_incremental);
+                let entries = met(&inside, &meets, joins.is_incremental);
                 let is_new = !(is_equal(&entries, &inside) && is_equal(&entries, &meets));
                 parts.push(Part { entries, version: version.join(&segment.version), is_new });
             }
@@ -385,6 +405,18 @@ fn parts_of(
     pending.extend_from(&rest, 0..rest.len());
     place(&mut parts, &mut pending);
     is_changed.then_some(parts)
+}
+
+/// The entries of one for whose moments the other one has none.
+fn without(one: &Entries, other: &Entries, is_incremental: bool) -> Entries {
+    let key = |entry: &Entry<'_>| {
+        let tag = entry.tag.filter(|_| is_incremental).map(str::to_owned);
+        (entry.timestamp_ms, tag)
+    };
+    let known: BTreeSet<_> = other.iter().map(|entry| key(&entry)).collect();
+    let mut missing = Entries::default();
+    one.iter().filter(|entry| !known.contains(&key(entry))).for_each(|entry| missing.push(entry));
+    missing
 }
 
 /// Both, in order; at the same moment, the entry with the higher values. In an incremental series each database has entries

@@ -109,6 +109,8 @@ pub struct DocumentWriter<'w> {
     pub(crate) has_conflicts: bool,
     /// Whether versions that do not know each other are kept.
     pub(crate) keeps_conflicts: bool,
+    /// Whether entries of time series stay that a received segment does not have.
+    pub(crate) refuses_deletions: bool,
     /// Whether this is an import: what is added to a document makes no history of it.
     pub(crate) is_import: bool,
     /// Whether this stores what another database has sent.
@@ -160,6 +162,7 @@ impl<'w> DocumentWriter<'w> {
             has_sources,
             has_conflicts,
             keeps_conflicts: false,
+            refuses_deletions: false,
             is_import: false,
             is_received: false,
             contained: ChangeVector::empty(),

@@ -216,6 +216,7 @@ impl Engine {
             Answered::Store(mut batch, contents) => {
                 let sender = batch.source.database_id;
                 batch.contents = staging.take(database, sender, &contents);
+                batch.refuses_deletions = filter.omits_deletions();
                 batch.keeps_conflicts = conflict_solver(&database.record()).keeps_conflicts();
                 batch
             }

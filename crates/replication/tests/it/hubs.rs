@@ -9,7 +9,8 @@ use replication::{Arrived, LinkFilter, LinkKind, Message, Pull, Puller, Sender};
 use storage::MemoryBudget;
 
 use crate::world::{
-    Content, LIMITS, World, append, content_of, delete, id, id_of, increment, put, put_attachment,
+    Content, LIMITS, World, append, content_of, delete, delete_range, id, id_of, increment, put,
+    put_attachment,
 };
 
 /// The database of the hub.
@@ -196,6 +197,22 @@ fn deletions_that_are_not_taken_are_not_sent() {
     star.world.execute(1, vec![delete("a/1"), put("a/2", "{}")]);
     star.settle();
     assert!(star.has(HUB, "a/1") && star.has(HUB, "a/2") && !star.has(1, "a/1"));
+}
+
+/// What is appended later is in a segment that no longer has what was deleted before.
+#[test]
+fn entries_that_a_sink_has_deleted_stay_at_a_hub_that_takes_no_deletions() {
+    let mut star = Star::new(vec![LinkFilter::new([None], true)], 3);
+    star.world.refuses_deletions = true;
+    star.write(1, "a/1");
+    star.world.execute(1, vec![append("a/1", "heart", &[(10, 1.0), (20, 2.0), (30, 3.0)])]);
+    star.settle();
+    star.world.execute(1, vec![delete_range("a/1", "heart", 15, 25)]);
+    star.world.execute(1, vec![append("a/1", "heart", &[(5, 0.5), (30, 9.0), (40, 4.0)])]);
+    star.settle();
+    let series = content_of(&star.world.nodes[HUB].read()).unwrap().series;
+    let moments: Vec<i64> = series.values().flatten().map(|entry| entry.0).collect();
+    assert_eq!(moments, [5, 10, 20, 30, 40]);
 }
 
 #[derive(Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use blittable::{ParseLimits, parse_document};
 use commands::Command;
-use documents::{ClusterDocument, ClusterDocuments, DatabaseIdentity};
-use model::{ChangeVector, DatabaseId, DocumentFlags, Etag, NodeTag};
-use replication::{Advance, LinkKind, RefusalKind, ReplyError, Sender};
+use documents::{ClusterDocument, ClusterDocuments, DatabaseIdentity, Source};
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, DocumentFlags, Etag, NodeTag};
+use replication::{Advance, Batch, LinkKind, Message, RefusalKind, Reply, ReplyError, Sender};
 use storage::{HistoryPoint, MemoryBudget};
 
-use crate::world::{GROUP, LIMITS, World, id, put};
+use crate::world::{GROUP, LIMITS, World, id, id_of, put};
 
 const POINT: HistoryPoint = HistoryPoint { environment: 1, incarnation: 2, transaction: 3 };
 
@@ -178,4 +178,39 @@ fn nobody_has_more_of_a_database_than_itself() {
     let mut sender = sender(LinkKind::Internal, GROUP);
     send(&mut world, &mut sender).unwrap().unwrap();
     assert_eq!(refusal(send(&mut world, &mut sender)), RefusalKind::Damaged);
+}
+
+/// Who may write to a database must not be able to have what its members write left out.
+#[test]
+fn nobody_but_members_claims_to_have_brought_changes_of_members() {
+    let mut world = World::new(3, 1);
+    world.execute(1, vec![put("before", "{}")]);
+    world.settle();
+    // Of node 2 nothing has arrived yet.
+    let claims = [id_of(1), id_of(2), GROUP].map(|database_id| ChangeVectorEntry {
+        tag: NodeTag::A,
+        etag: Etag(1_000_000),
+        database_id,
+    });
+    let claimed =
+        claims.into_iter().fold(ChangeVector::empty(), |vector, entry| vector.with(entry));
+    for to in 0..3 {
+        let stranger = Batch {
+            group: None,
+            source: Source { database_id: DatabaseId([0xdd; 16]), node_tag: NodeTag::A },
+            after: Etag::ZERO,
+            last_etag: Etag(5),
+            point: None,
+            complete: Some(claimed.only(|entry| entry.database_id != id_of(to))),
+            contents: Vec::new(),
+            items: Vec::new(),
+        };
+        let reply = world.deliver_message(to, Message::Batch(stranger));
+        assert!(matches!(reply, Reply::Accepted { is_stored: true, .. }), "{reply:?}");
+    }
+    for node in 0..3 {
+        world.execute(node, vec![put(&format!("after/{node}"), "{}")]);
+    }
+    world.settle();
+    assert_eq!(world.agreed().documents.len(), 4);
 }

@@ -46,6 +46,7 @@ pub(crate) struct World {
     pub(crate) now: i64,
     /// Whether conflicts are kept.
     pub(crate) keeps_conflicts: bool,
+    pub(crate) refuses_deletions: bool,
 }
 
 /// The group of all databases.
@@ -98,7 +99,7 @@ impl World {
                 node.senders.insert(to, sender);
             }
         }
-        World { nodes, now: 1_000_000_000, keeps_conflicts: false }
+        World { nodes, now: 1_000_000_000, keeps_conflicts: false, refuses_deletions: false }
     }
 
     pub(crate) fn try_execute(
@@ -134,7 +135,10 @@ impl World {
 
     /// What the receiver answers to a message.
     pub(crate) fn deliver(&mut self, to: usize, bytes: &[u8]) -> Reply {
-        let message = Message::read(bytes).unwrap();
+        self.deliver_message(to, Message::read(bytes).unwrap())
+    }
+
+    pub(crate) fn deliver_message(&mut self, to: usize, message: Message) -> Reply {
         let node = &self.nodes[to];
         let staged = |hash: &ContentHash| node.staged.contains_key(hash);
         let answered =
@@ -144,6 +148,7 @@ impl World {
             Answered::Store(mut batch, contents) => {
                 let staged = &mut self.nodes[to].staged;
                 batch.contents = contents.iter().filter_map(|hash| staged.remove(hash)).collect();
+                batch.refuses_deletions = self.refuses_deletions;
                 batch.keeps_conflicts = self.keeps_conflicts;
                 let outcome = self.execute(to, vec![Command::Receive(batch)]);
                 match &outcome.results[0] {
