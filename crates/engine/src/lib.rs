@@ -180,8 +180,8 @@ pub use crate::{
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     shared_by_name::SharedByName,
     smuggler::{
-        CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSince, ExportSources, ImportNext,
-        ImportTask, Importer, SmugglerProgress, TaskOutcome, VerifiedDump,
+        DumpExport, DumpImport, ExportSince, ExportSources, ImportNext, ImportTask, Importer,
+        SmugglerProgress, TaskOutcome, VerifiedDump,
     },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,

@@ -39,10 +39,15 @@ use crate::{
     bulk_insert::BulkInsert, content_upload::StagedContents, engine::Engine, error::EngineError,
 };
 
-/// Contents that wait for a document that has them. A dump has each once, in front of the first document.
-const WAITING_CONTENTS_MAX: usize = 256;
+/// Contents that wait, of which the last document had none. A dump has each once, in front of the first document that has it,
+/// which may have been left out.
+const UNCLAIMED_CONTENTS_MAX: usize = 4096;
 /// A content up to this length is carried by the command of its document; a longer one is staged.
-pub const CARRIED_CONTENT_BYTES_MAX: usize = 64 << 10;
+const CARRIED_CONTENT_BYTES_MAX: usize = 64 << 10;
+/// If so much is waiting to be carried, the next contents are staged.
+const CARRIED_BYTES_MAX: usize = 2 << 20;
+/// What one waiting content takes in memory, apart from what is carried.
+const WAITING_CONTENT_BYTES: usize = 256;
 /// Longer segments are refused; RavenDB's have 2 KB.
 const SEGMENT_READ_MAX: u64 = 64 << 10;
 /// Values of one task.
@@ -61,7 +66,10 @@ pub struct DumpImport {
     pub(super) section: Option<Current>,
     property: String,
     contents: HashMap<ContentHash, (NewContent, StagedContents)>,
-    contents_bytes: usize,
+    /// What they carry, in bytes.
+    carried_bytes: usize,
+    /// The contents that came behind the last document.
+    new_contents: usize,
     values: Vec<(String, BlittableBuf)>,
     values_bytes: usize,
     /// Of values that are deleted.
@@ -158,7 +166,8 @@ impl DumpImport {
             section: None,
             property: String::new(),
             contents: HashMap::new(),
-            contents_bytes: 0,
+            carried_bytes: 0,
+            new_contents: 0,
             values: Vec::new(),
             values_bytes: 0,
             deleted_keys: Vec::new(),
@@ -192,7 +201,8 @@ impl DumpImport {
 
     /// About how much memory it holds, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.batches.held_bytes() + self.contents_bytes + self.values_bytes
+        let contents_bytes = self.carried_bytes + self.contents.len() * WAITING_CONTENT_BYTES;
+        self.batches.held_bytes() + contents_bytes + self.values_bytes
     }
 
     /// What was done so far.
@@ -362,8 +372,7 @@ impl DumpImport {
     /// The section is complete.
     pub fn section_end(&mut self) -> ImportNext {
         let Some(current) = self.section.take() else { return ImportNext::Read };
-        self.contents.clear();
-        self.contents_bytes = 0;
+        self.forget_contents();
         match current.is_included {
             true => self.progress.finish(current.part, current.word),
             false => self.progress.skipped(current.part, current.word),
@@ -466,7 +475,9 @@ impl DumpImport {
             return Ok(ImportNext::Read);
         };
         let has_revisions = self.options.includes(SmugglerType::RevisionDocuments);
-        self.add_version(current, version, collection, has_revisions)
+        let added = self.add_version(current, version, collection, has_revisions);
+        self.new_contents = 0;
+        added
     }
 
     /// Adds a document or a revision. `has_revisions` if the revisions of a document that has some come with the file.
@@ -557,7 +568,7 @@ impl DumpImport {
         }
         for attachment in &version.attachments {
             if let Some((content, staged)) = self.contents.remove(&attachment.hash) {
-                self.contents_bytes -= carried_bytes(&content);
+                self.carried_bytes -= carried_bytes(&content);
                 version.contents.push(content);
                 all.append(staged);
             }
@@ -565,17 +576,30 @@ impl DumpImport {
         all
     }
 
+    /// Up to which length the next content is to be carried.
+    pub fn carried_content_bytes_max(&self) -> usize {
+        if self.carried_bytes < CARRIED_BYTES_MAX { CARRIED_CONTENT_BYTES_MAX } else { 0 }
+    }
+
     /// A content was read, which the next documents may have.
     pub fn content(&mut self, content: NewContent, staged: StagedContents) {
-        if WAITING_CONTENTS_MAX <= self.contents.len() {
-            self.contents.clear();
-            self.contents_bytes = 0;
+        // All that came behind the last document may belong to the next one.
+        let are_many = UNCLAIMED_CONTENTS_MAX <= self.contents.len()
+            || CARRIED_BYTES_MAX <= self.carried_bytes;
+        if self.new_contents == 0 && are_many {
+            self.forget_contents();
         }
-        self.contents_bytes += carried_bytes(&content);
+        self.new_contents += 1;
+        self.carried_bytes += carried_bytes(&content);
         let hash = *content.hash();
         if let Some((replaced, _)) = self.contents.insert(hash, (content, staged)) {
-            self.contents_bytes -= carried_bytes(&replaced);
+            self.carried_bytes -= carried_bytes(&replaced);
         }
+    }
+
+    fn forget_contents(&mut self) {
+        self.contents.clear();
+        (self.carried_bytes, self.new_contents) = (0, 0);
     }
 
     /// The head of a segment, whose bytes follow.

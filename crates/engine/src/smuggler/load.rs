@@ -21,7 +21,7 @@ use wire::SmugglerOptions;
 
 use super::{
     export::limits_of,
-    import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext},
+    import::{DumpImport, ImportNext},
     import_task::{ImportTask, Task},
     progress::SmugglerProgress,
 };
@@ -189,8 +189,9 @@ impl<'e> DumpLoad<'e> {
             ImportNext::Read => None,
             ImportNext::Drop(bytes) | ImportNext::Segment(bytes) => Some(bytes),
             ImportNext::Content(bytes) => {
+                let carried_bytes_max = self.import.carried_content_bytes_max();
                 self.upload = Some(Upload {
-                    content: ContentUpload::new(&self.database, CARRIED_CONTENT_BYTES_MAX),
+                    content: ContentUpload::new(&self.database, carried_bytes_max),
                     hasher: Box::default(),
                     in_flight: VecDeque::new(),
                 });

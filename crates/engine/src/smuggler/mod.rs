@@ -44,7 +44,7 @@ mod verify;
 
 pub use export::{DumpExport, ExportSince, ExportSources};
 pub(crate) use exported_items::hash_of_counters_and_positions;
-pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
+pub use import::{DumpImport, ImportNext};
 pub use import_task::{ImportTask, TaskOutcome};
 pub(crate) use imported_record::RecordUse;
 pub use importer::Importer;

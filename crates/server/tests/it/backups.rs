@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     http_client::Reply,
     resources::wait_until,
-    smuggler::{RECORDED, assert_same, assert_same_hash, content, fill},
+    smuggler::{RECORDED, assert_same, assert_same_hash, content, fill, put_many_attachments},
     test_server::TestServer,
 };
 
@@ -114,6 +114,17 @@ fn a_database_is_the_same_after_backup_and_restore() {
         let record = server.get("/databases/copy/admin/record").json();
         assert_eq!(record["DatabaseState"], "Normal");
     }
+}
+
+#[test]
+fn a_restored_document_has_its_attachments_however_many_they_are() {
+    let server = TestServer::with_database();
+    put_many_attachments(&server);
+    back_up(&server, "db");
+    let listed = points(&server, "b");
+    let state = restore(&server, "copy", listed[0]["Location"].as_str().unwrap(), json!({}));
+    assert_eq!(state["Status"], "Completed", "{state}");
+    assert_same(&content(&server, "db"), &content(&server, "copy"));
 }
 
 #[test]

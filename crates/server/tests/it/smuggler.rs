@@ -253,6 +253,41 @@ fn assert_is_imported(dump: &[u8]) {
     assert_same(&content(&server, "db"), &content(&server, "other"));
 }
 
+/// A document with more attachments than are carried by one command, and one that shares some with a document of a
+/// collection that may be left out.
+pub(crate) fn put_many_attachments(server: &TestServer) {
+    for id in ["many", "shared", "few"] {
+        server.put(id, r#"{"@metadata":{"@collection":"C"}}"#);
+    }
+    server.put("earlier", r#"{"@metadata":{"@collection":"Other"}}"#);
+    let attach = |id: &str, number: usize, bytes: usize| {
+        let target = format!("/databases/db/attachments?id={id}&name=n{number}");
+        let content = [format!("{number} ").as_bytes(), &vec![b'x'; bytes]].concat();
+        assert_eq!(server.send("PUT", &target, &content).status, 201);
+    };
+    (0..300).for_each(|number| attach("many", number, if number % 2 == 0 { 20_000 } else { 3 }));
+    (0..40).for_each(|number| attach("shared", number, 3));
+    (0..3).for_each(|number| attach("few", 1000 + number, 70_000));
+    (0..3).for_each(|number| attach("earlier", 1000 + number, 70_000));
+}
+
+#[test]
+fn a_document_keeps_its_attachments_however_many_they_are() {
+    let server = two_databases();
+    put_many_attachments(&server);
+    let dump = export(&server, "db", &json!({}));
+    import(&server, "other", None, &dump);
+    assert_same(&content(&server, "db"), &content(&server, "other"));
+    // Those of a document that is left out are those of the next one that has them.
+    server.create("third");
+    import(&server, "third", Some(&json!({"Collections": ["C"]})), &dump);
+    let count = |database: &str| {
+        let stats = server.get(&format!("/databases/{database}/stats")).json();
+        stats["CountOfUniqueAttachments"].clone()
+    };
+    assert_eq!((count("db"), count("third")), (json!(323), json!(323)));
+}
+
 #[test]
 fn a_damaged_element_is_named_and_the_rest_is_imported() {
     let server = two_databases();

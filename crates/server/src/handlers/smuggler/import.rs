@@ -7,9 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use engine::{
-    BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask, Importer,
-};
+use engine::{BulkInsertStep, DumpImport, ImportNext, ImportTask, Importer};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use smuggler::{DumpError, DumpEvent, DumpReader, RowFormat, RowReader};
@@ -436,7 +434,8 @@ impl Work<'_> {
                 ImportNext::Drop(count) | ImportNext::Segment(count) => reader.expect_bytes(count),
                 ImportNext::Content(count) => {
                     let (state, database) = (&self.state, &self.running.database);
-                    let upload = ContentUpload::new(state, database, CARRIED_CONTENT_BYTES_MAX);
+                    let carried_bytes_max = self.import.carried_content_bytes_max();
+                    let upload = ContentUpload::new(state, database, carried_bytes_max);
                     self.upload = Some(upload);
                     reader.expect_bytes(count);
                 }
