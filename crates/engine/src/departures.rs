@@ -5,8 +5,7 @@
 //! refused. Only a node that does not answer is taken out by another one.
 
 use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -47,20 +46,6 @@ pub struct Departure {
     pub node: NodeTag,
     /// Whether its files are removed from there.
     pub removes_files: bool,
-}
-
-/// The databases that this node is leaving by itself.
-#[derive(Default)]
-pub(crate) struct Departures(Mutex<HashSet<DatabaseId>>);
-
-impl Departures {
-    fn begin(&self, group: DatabaseId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group)
-    }
-
-    fn end(&self, group: DatabaseId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
-    }
 }
 
 impl Departure {

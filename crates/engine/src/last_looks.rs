@@ -69,6 +69,21 @@ impl PostponedTransactions {
     }
 }
 
+/// The databases that this node is leaving by itself.
+#[derive(Default)]
+pub(crate) struct RunningDepartures(Mutex<HashSet<DatabaseId>>);
+
+impl RunningDepartures {
+    /// Returns whether this node was not leaving it yet.
+    pub(crate) fn begin(&self, database: DatabaseId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(database)
+    }
+
+    pub(crate) fn end(&self, database: DatabaseId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&database);
+    }
+}
+
 /// A node says at most so often how far it is with a database.
 const EXECUTED_INTERVAL: Duration = Duration::from_secs(5);
 

@@ -5,7 +5,7 @@
 //! understood, or that the database refuses, is counted, reported with its name and position, and left out. Whatever
 //! the import does not reach because it fails is not there, and the result says how far it came.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use blittable::{BlittableBuf, Builder};
 use commands::Command;
@@ -15,7 +15,7 @@ use documents::{
     database_identity,
 };
 use indexing::is_javascript;
-use model::{ContentHash, DatabaseId, DocumentFlags, DocumentId, date};
+use model::{DatabaseId, DocumentFlags, DocumentId, date};
 use serde_json::{Map, Value};
 use smuggler::{BACKUP_FILE, Section};
 use wire::{
@@ -34,20 +34,12 @@ use super::{
     importer::Importer,
     progress::SmugglerProgress,
     transform::{Transform, Transformed},
+    waiting_contents::WaitingContents,
 };
 use crate::{
     bulk_insert::BulkInsert, content_upload::StagedContents, engine::Engine, error::EngineError,
 };
 
-/// Contents that wait, of which the last document had none. A dump has each once, in front of the first document that has it,
-/// which may have been left out.
-const UNCLAIMED_CONTENTS_MAX: usize = 4096;
-/// A content up to this length is carried by the command of its document; a longer one is staged.
-const CARRIED_CONTENT_BYTES_MAX: usize = 64 << 10;
-/// If so much is waiting to be carried, the next contents are staged.
-const CARRIED_BYTES_MAX: usize = 2 << 20;
-/// What one waiting content takes in memory, apart from what is carried.
-const WAITING_CONTENT_BYTES: usize = 256;
 /// Longer segments are refused; RavenDB's have 2 KB.
 const SEGMENT_READ_MAX: u64 = 64 << 10;
 /// Values of one task.
@@ -65,11 +57,7 @@ pub struct DumpImport {
     now_ticks: i64,
     pub(super) section: Option<Current>,
     property: String,
-    contents: HashMap<ContentHash, (NewContent, StagedContents)>,
-    /// What they carry, in bytes.
-    carried_bytes: usize,
-    /// The contents that came behind the last document.
-    new_contents: usize,
+    contents: WaitingContents,
     values: Vec<(String, BlittableBuf)>,
     values_bytes: usize,
     /// Of values that are deleted.
@@ -165,9 +153,7 @@ impl DumpImport {
             now_ticks,
             section: None,
             property: String::new(),
-            contents: HashMap::new(),
-            carried_bytes: 0,
-            new_contents: 0,
+            contents: WaitingContents::default(),
             values: Vec::new(),
             values_bytes: 0,
             deleted_keys: Vec::new(),
@@ -201,8 +187,7 @@ impl DumpImport {
 
     /// About how much memory it holds, in bytes.
     pub fn held_bytes(&self) -> usize {
-        let contents_bytes = self.carried_bytes + self.contents.len() * WAITING_CONTENT_BYTES;
-        self.batches.held_bytes() + contents_bytes + self.values_bytes
+        self.batches.held_bytes() + self.contents.held_bytes() + self.values_bytes
     }
 
     /// What was done so far.
@@ -372,7 +357,7 @@ impl DumpImport {
     /// The section is complete.
     pub fn section_end(&mut self) -> ImportNext {
         let Some(current) = self.section.take() else { return ImportNext::Read };
-        self.forget_contents();
+        self.contents.clear();
         match current.is_included {
             true => self.progress.finish(current.part, current.word),
             false => self.progress.skipped(current.part, current.word),
@@ -476,7 +461,7 @@ impl DumpImport {
         };
         let has_revisions = self.options.includes(SmugglerType::RevisionDocuments);
         let added = self.add_version(current, version, collection, has_revisions);
-        self.new_contents = 0;
+        self.contents.end_document();
         added
     }
 
@@ -501,7 +486,7 @@ impl DumpImport {
         }
         let has_revisions = has_revisions && version.flags.contains(DocumentFlags::HAS_REVISIONS);
         version.is_revised = !self.options.skip_revision_creation && !has_revisions;
-        let staged = self.take_contents(&mut version);
+        let staged = self.contents.take_for(&mut version);
         let import = match current.section {
             Section::Revisions => Import::Revision(*version),
             _ => Import::Document(*version),
@@ -560,46 +545,14 @@ impl DumpImport {
         expires.is_some_and(|date| date.utc_ticks() <= self.now_ticks)
     }
 
-    /// Takes the contents that wait for this version.
-    fn take_contents(&mut self, version: &mut ImportedVersion) -> StagedContents {
-        let mut all = StagedContents::default();
-        if self.contents.is_empty() {
-            return all;
-        }
-        for attachment in &version.attachments {
-            if let Some((content, staged)) = self.contents.remove(&attachment.hash) {
-                self.carried_bytes -= carried_bytes(&content);
-                version.contents.push(content);
-                all.append(staged);
-            }
-        }
-        all
-    }
-
-    /// Up to which length the next content is to be carried.
+    /// Up to which length the next content is to be carried by the command of its document; a longer one is staged.
     pub fn carried_content_bytes_max(&self) -> usize {
-        if self.carried_bytes < CARRIED_BYTES_MAX { CARRIED_CONTENT_BYTES_MAX } else { 0 }
+        self.contents.carried_bytes_max()
     }
 
     /// A content was read, which the next documents may have.
     pub fn content(&mut self, content: NewContent, staged: StagedContents) {
-        // All that came behind the last document may belong to the next one.
-        let are_many = UNCLAIMED_CONTENTS_MAX <= self.contents.len()
-            || CARRIED_BYTES_MAX <= self.carried_bytes;
-        if self.new_contents == 0 && are_many {
-            self.forget_contents();
-        }
-        self.new_contents += 1;
-        self.carried_bytes += carried_bytes(&content);
-        let hash = *content.hash();
-        if let Some((replaced, _)) = self.contents.insert(hash, (content, staged)) {
-            self.carried_bytes -= carried_bytes(&replaced);
-        }
-    }
-
-    fn forget_contents(&mut self) {
-        self.contents.clear();
-        (self.carried_bytes, self.new_contents) = (0, 0);
+        self.contents.add(content, staged);
     }
 
     /// The head of a segment, whose bytes follow.
@@ -660,13 +613,6 @@ impl DumpImport {
                 self.refuse(SmugglerPart::TimeSeries, &text);
             }
         }
-    }
-}
-
-fn carried_bytes(content: &NewContent) -> usize {
-    match content {
-        NewContent::Bytes { bytes, .. } => bytes.len(),
-        NewContent::Staged { .. } => 0,
     }
 }
 

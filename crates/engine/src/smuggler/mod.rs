@@ -13,6 +13,7 @@
 //! | `exported_record` | the settings of the database, and definitions of indexes |
 //! | `import` | what is done with each element |
 //! | `imported_version` | documents and revisions |
+//! | `waiting_contents` | contents of attachments, until their documents come |
 //! | `imported_rows` | documents of files of CSV and of JSON lines |
 //! | `imported_items` | elements of the smaller kinds of data |
 //! | `exported_series`, `imported_series` | segments of time series |
@@ -41,6 +42,7 @@ mod load;
 mod progress;
 mod transform;
 mod verify;
+mod waiting_contents;
 
 pub use export::{DumpExport, ExportSince, ExportSources};
 pub(crate) use exported_items::hash_of_counters_and_positions;
