@@ -70,7 +70,9 @@ pub use crate::{
     executed::ExecutedCommand,
     identities::{IDENTITY_MAX, IdentityCommand},
     image::{ImageInstaller, ImageReader, clear_state},
-    record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
+    record_command::{
+        NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome, topology_of,
+    },
     records::{ChangedRecord, Changes, ChangesListener},
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
     server_values::{ServerValue, ServerValueCommand, read as read_server_value},

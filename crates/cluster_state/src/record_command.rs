@@ -401,6 +401,17 @@ fn unreadable(key: &str) -> ClusterError {
     ClusterError::CorruptRow { tree: "Databases", key: key.to_owned() }
 }
 
+/// Which nodes have the database with this key, a name in lower case; `None` if there is none.
+///
+/// # Errors
+/// Storage errors; a damaged record.
+pub fn topology_of(
+    tx: &impl Transaction,
+    key: &str,
+) -> Result<Option<(DatabaseId, DatabaseTopology)>, ClusterError> {
+    Ok(read(tx, key)?.map(|record| (record.topology_id, record.topology)))
+}
+
 /// All records.
 pub(crate) fn all(tx: &impl Transaction) -> Result<Vec<ChangedRecord>, ClusterError> {
     let mut records = Vec::new();

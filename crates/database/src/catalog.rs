@@ -443,7 +443,7 @@ impl ServerCatalog {
     pub fn adopt(&self, name: &DatabaseName, options: EnvironmentOptions) -> Result<(), LoadError> {
         let missing = || CatalogError::Missing { name: name.as_str().to_owned() };
         let record = self.record(name.as_str()).ok_or_else(missing)?;
-        let witness = self.witness(name.lower_cased());
+        let witness = self.witness(&record);
         standing::adopt(&self.platform, witness, self.cluster.store(), &record, options)
     }
 
@@ -488,8 +488,13 @@ impl ServerCatalog {
     }
 
     /// The witness that is notified of new incarnations of a database on the catalog's disk.
-    pub(crate) fn witness(&self, key: &str) -> CatalogWitness {
-        CatalogWitness { environment: Arc::clone(&self.environment), key: key.to_owned() }
+    pub(crate) fn witness(&self, record: &DatabaseRecord) -> CatalogWitness {
+        CatalogWitness {
+            environment: Arc::clone(&self.environment),
+            key: record.name.lower_cased().to_owned(),
+            database: record.topology_id,
+            node_tag: self.node_tag(),
+        }
     }
 
     fn submit(&self, command: RecordCommand) -> Result<(u64, RecordOutcome), CatalogError> {

@@ -630,7 +630,7 @@ impl Shared {
         if !options.is_in_memory {
             known = self.catalog.known_point(key)?;
             files::check(&record, &options, known.as_ref(), &self.catalog)?;
-            let witness = self.catalog.witness(key);
+            let witness = self.catalog.witness(&record);
             options.environment.history = History::Witnessed(Arc::new(witness));
         } else {
             options.environment.history = History::Kept;

@@ -17,9 +17,9 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use cluster_state::{ClusterStore, environments};
+use cluster_state::{ClusterError, ClusterStore, environments, topology_of};
 use documents::ExecutedTransactions;
-use model::DatabaseRecord;
+use model::{DatabaseId, DatabaseRecord, NodeTag};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryMismatch, HistoryPoint, IncarnationWitness,
@@ -62,6 +62,10 @@ pub(crate) struct CatalogWitness {
     pub(crate) environment: Arc<Environment>,
     /// The lower-cased name of the database.
     pub(crate) key: String,
+    /// The id of its topology.
+    pub(crate) database: DatabaseId,
+    /// This node.
+    pub(crate) node_tag: NodeTag,
 }
 
 impl IncarnationWitness for CatalogWitness {
@@ -75,6 +79,17 @@ impl IncarnationWitness for CatalogWitness {
 
     fn began(&self, point: HistoryPoint) -> Result<(), StorageError> {
         let mut tx = self.environment.write()?;
+        // It may have been deleted here since it was opened. Its files would be taken for those of the next one of its name.
+        let topology = topology_of(&tx, &self.key).map_err(|error| match error {
+            ClusterError::Storage(error) => error,
+            _ => StorageError::Closed,
+        })?;
+        let is_here = topology.is_some_and(|(database, topology)| {
+            database == self.database && topology.has(self.node_tag)
+        });
+        if !is_here {
+            return Err(StorageError::Closed);
+        }
         tx.tree_mut(&environments())?.put(self.key.as_bytes(), &point.to_bytes())?;
         tx.commit()
     }
@@ -178,4 +193,40 @@ fn refusal(database: &str, mismatch: HistoryMismatch) -> String {
          the right System directory back, or stop the server and declare this one the current one: \
          corvus offline adopt <data directory> {database}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::DatabaseName;
+
+    use super::*;
+    use crate::{DeletedFiles, NewDatabase, ServerCatalog};
+
+    /// As when another node deletes it while it is being opened here: it is closed a moment later.
+    #[test]
+    fn files_of_a_deleted_database_are_not_those_of_the_next_one_of_its_name() {
+        let catalog = ServerCatalog::open(&Platform::memory(), "/data/System".into()).unwrap();
+        let new = || NewDatabase {
+            name: DatabaseName::new("a").unwrap(),
+            disabled: false,
+            topology: None,
+            body: b"{}".to_vec(),
+            request_id: None,
+        };
+        let point =
+            |environment: u128| HistoryPoint { environment, incarnation: 1, transaction: 1 };
+        let first = catalog.create(new()).unwrap().record;
+        let witness = catalog.witness(&first);
+        witness.began(point(1)).unwrap();
+        assert_eq!(catalog.known_point("a").unwrap(), Some(point(1)));
+        catalog.delete("a", |_| Some(DeletedFiles::Removed)).unwrap();
+        assert!(witness.began(point(1)).is_err());
+        assert_eq!(catalog.known_point("a").unwrap(), None);
+        let deletion = catalog.pending_deletions().unwrap().pop().unwrap().unwrap();
+        catalog.end_deletion(&deletion).unwrap();
+        let second = catalog.create(new()).unwrap().record;
+        assert!(witness.began(point(1)).is_err());
+        catalog.witness(&second).began(point(2)).unwrap();
+        assert_eq!(catalog.known_point("a").unwrap(), Some(point(2)));
+    }
 }
