@@ -635,8 +635,15 @@ impl Shared {
         } else {
             options.environment.history = History::Kept;
         }
-        let database =
-            Database::open(record, options, known.as_ref(), cluster.store(), &self.flusher)?;
+        let (id, flusher) = (record.topology_id, &self.flusher);
+        let opened = Database::open(record, options, known.as_ref(), cluster.store(), flusher);
+        let is_gone = || self.catalog.record(key).is_none_or(|present| present.topology_id != id);
+        let database = match opened {
+            Ok(database) => database,
+            // It was deleted meanwhile.
+            Err(_) if is_gone() => return Ok(Loaded::Gone),
+            Err(error) => return Err(error),
+        };
         database.hold(open);
         let database = Arc::new(database);
         database.take_identities_to(cluster)?;
