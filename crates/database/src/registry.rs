@@ -637,7 +637,10 @@ impl Shared {
         }
         let (id, flusher) = (record.topology_id, &self.flusher);
         let opened = Database::open(record, options, known.as_ref(), cluster.store(), flusher);
-        let is_gone = || self.catalog.record(key).is_none_or(|present| present.topology_id != id);
+        let is_here = |present: &DatabaseRecord| {
+            present.topology_id == id && present.topology.has(self.catalog.node_tag())
+        };
+        let is_gone = || self.catalog.record(key).is_none_or(|present| !is_here(&present));
         let database = match opened {
             Ok(database) => database,
             // It was deleted meanwhile.

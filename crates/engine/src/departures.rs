@@ -5,13 +5,12 @@
 //! refused. Only a node that does not answer is taken out by another one.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, mpsc},
     time::Duration,
 };
 
 use cluster_state::ClusterError;
-use commands::Batch;
-use database::{CatalogError, DatabaseLease, PausedWrites, WritesRefused};
+use database::{AccessError, CatalogError, DatabaseLease, LoadError, PausedWrites, WritesRefused};
 use model::{DatabaseId, DatabaseRecord, NodeTag, lower_case};
 use serde_json::Value;
 use wire::{NodeAddress, percent_encode};
@@ -58,6 +57,13 @@ impl Departure {
         })
     }
 
+    /// Whether the node is the only one that has the database.
+    fn is_last(&self, record: Option<Arc<DatabaseRecord>>) -> bool {
+        record.is_some_and(|record| {
+            record.topology_id == self.group && record.topology.nodes().eq([self.node])
+        })
+    }
+
     fn refused(&self, why: &str) -> EngineError {
         let Departure { database, node, .. } = self;
         EngineError::NotTaken {
@@ -95,8 +101,10 @@ impl Engine {
                 let departure = Departure { database, group, node, removes_files };
                 match self.take_from(&departure)? {
                     Some(index) => finished.push(FinishedDeletion { index, left: Vec::new() }),
-                    None => finished
+                    None if departure.is_last(self.catalog.record(&departure.database)) => finished
                         .extend(self.delete_databases(&[departure.database], removes_files)?),
+                    // It has left meanwhile.
+                    None => {}
                 }
             }
         }
@@ -108,15 +116,13 @@ impl Engine {
         if departure.node == self.node_tag() {
             return self.depart(departure);
         }
-        let Some(record) = departure.concerned(self.catalog.record(&departure.database)) else {
+        if departure.concerned(self.catalog.record(&departure.database)).is_none() {
             return Ok(None);
-        };
+        }
         let topology = self.cluster_topology()?;
         let url = topology.url_of(departure.node).and_then(|url| url.parse::<NodeAddress>().ok());
         match url {
-            Some(url) if !record.disabled && self.is_there(&url) => {
-                self.ask_to_depart(url, departure)
-            }
+            Some(url) if self.is_there(&url) => self.ask_to_depart(url, departure),
             Some(_) | None => self.leave_record(departure),
         }
     }
@@ -129,44 +135,91 @@ impl Engine {
         if departure.concerned(self.catalog.record(&departure.database)).is_none() {
             return Ok(None);
         }
-        // What cannot be opened cannot be sent either.
-        let open = self.open_if_usable(&departure.database, departure.group).ok().flatten();
-        let paused = match &open {
-            None => None,
-            Some(database) => match database.pause_writes() {
-                Ok(paused) => Some(paused),
-                Err(WritesRefused::Leaving) => {
-                    return Err(departure.refused("it is leaving it already"));
-                }
-                // Its files are an older copy: what was written to them reaches nobody.
-                Err(WritesRefused::Lost(_)) => None,
-            },
+        let Some(database) = self.opened_to_leave(departure)? else {
+            return self.leave_record(departure);
         };
-        if let (Some(database), Some(_)) = (open, &paused)
-            && !self.is_sent(&database)?
-            && departure.removes_files
-        {
-            return Err(departure.refused(
-                "no other node has everything that was written there, and none has received it in time. Try again when the \
-                 nodes reach each other, or take it without HardDelete, which keeps the files",
-            ));
+        let paused = match database.pause_writes() {
+            Ok(paused) => paused,
+            Err(WritesRefused::Leaving) => {
+                return Err(departure.refused("it is leaving it already"));
+            }
+            // Its files are an older copy: what was written to them reaches nobody.
+            Err(WritesRefused::Lost(_)) => {
+                drop(database);
+                return self.leave_record(departure);
+            }
+        };
+        match self.leave_when_sent(departure, &database) {
+            Ok(left) => {
+                drop(database);
+                self.follow_record(&lower_case(&departure.database));
+                Ok(left)
+            }
+            Err(error @ EngineError::NotTaken { .. }) => Err(error),
+            Err(error) => {
+                self.leave_later(departure.clone(), database, paused);
+                Err(error)
+            }
         }
-        let left = self.leave_record(departure);
-        if left.is_err()
-            && let Some(paused) = paused
-        {
-            self.leave_later(departure.clone(), paused);
+    }
+
+    /// The database, opened to send what others lack; `None` if nothing of it can be sent, now or later, or its files remain.
+    fn opened_to_leave(&self, departure: &Departure) -> Result<Option<DatabaseLease>, EngineError> {
+        match self.open_if_usable(&departure.database, departure.group) {
+            Ok(Some(database)) => Ok(Some(database)),
+            _ if !departure.removes_files => Ok(None),
+            Err(EngineError::NotOpened { error: AccessError::Load(error), .. })
+                if matches!(
+                    *error,
+                    LoadError::FilesMissing { .. } | LoadError::OtherFiles { .. }
+                ) =>
+            {
+                Ok(None)
+            }
+            Ok(None) => Err(departure.refused(
+                "it cannot be opened there, so what no other node has cannot be sent. Take it without HardDelete, which keeps \
+                 the files",
+            )),
+            Err(error) => Err(departure.refused(&error.to_string())),
         }
-        left
+    }
+
+    /// Leaves the record once another node has everything, if it is still the record with which that was seen: a node may
+    /// have left it that had sent its last changes here alone. The database must take no writes of clients.
+    fn leave_when_sent(
+        &self,
+        departure: &Departure,
+        database: &DatabaseLease,
+    ) -> Result<Option<u64>, EngineError> {
+        let Departure { database: name, node, removes_files, .. } = departure;
+        while let Some(record) = departure.concerned(self.catalog.record(name)) {
+            if !self.is_sent(&record, database)? && *removes_files {
+                return Err(departure.refused(
+                    "no other node has everything that was written there, and none has received it in time. Try again when \
+                     the nodes reach each other, or take it without HardDelete, which keeps the files",
+                ));
+            }
+            if let Some(index) = self.catalog.take_from(&record, *node, *removes_files)? {
+                self.note_departure(departure);
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
     }
 
     /// Waits until another node has everything that is in a database; returns whether it has. The database must take no
     /// writes of clients meanwhile.
-    fn is_sent(&self, database: &DatabaseLease) -> Result<bool, EngineError> {
-        // Everything that was submitted before is stored after it. A full disk has stored what it could.
-        drop(database.queue().submit_and_wait(Batch { commands: Vec::new() }));
+    fn is_sent(
+        &self,
+        record: &DatabaseRecord,
+        database: &DatabaseLease,
+    ) -> Result<bool, EngineError> {
+        // Everything that was submitted before is stored then, or has failed.
+        let (stored, is_stored) = mpsc::channel();
+        database.queue().after_all_before(Box::new(move || stored.send(()).unwrap_or_default()));
+        is_stored.recv().unwrap_or_default();
         let progress = documents::progress(&database.read()).map_err(EngineError::Document)?;
-        let (record, clock) = (database.record(), self.clock());
+        let clock = self.clock();
         let others: Vec<NodeTag> =
             record.topology.nodes().filter(|node| *node != self.node_tag()).collect();
         // An idle link says nothing of its destination.
@@ -194,22 +247,31 @@ impl Engine {
             let Some(index) = self.catalog.take_from(&record, *node, *removes_files)? else {
                 continue;
             };
-            // Where nodes are replaced, this one is not to be.
-            if let Err(error) = self.lower_replication_factor(database) {
-                tracing::warn!(database, %error, "the replication factor stays as it was");
-            }
+            self.note_departure(departure);
             self.follow_record(&lower_case(database));
             return Ok(Some(index));
         }
         Ok(None)
     }
 
+    /// Where nodes are replaced, one that has left on request is not to be.
+    fn note_departure(&self, departure: &Departure) {
+        let database = departure.database.as_str();
+        if let Err(error) = self.lower_replication_factor(database) {
+            tracing::warn!(database, %error, "the replication factor stays as it was");
+        }
+    }
+
     /// Goes on leaving after an error: whether the record was changed may be unknown.
-    fn leave_later(self: &Arc<Self>, departure: Departure, paused: PausedWrites) {
+    fn leave_later(
+        self: &Arc<Self>,
+        departure: Departure,
+        database: DatabaseLease,
+        paused: PausedWrites,
+    ) {
         let engine = Arc::downgrade(self);
         let begun = std::thread::Builder::new().name("leave".into()).spawn(move || {
-            leave_until_known(&engine, &departure);
-            drop(paused);
+            leave_until_known(&engine, &departure, (database, paused));
         });
         if let Err(error) = begun {
             tracing::error!(%error, "a database that is to leave this node takes writes again");
@@ -272,7 +334,10 @@ impl Engine {
             return Err(departure.refused(&message_of(&body)));
         }
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-        Ok(answer["RaftCommandIndex"].as_u64())
+        let index = answer["RaftCommandIndex"].as_u64();
+        // It may know another version of the record.
+        let index = index.ok_or_else(|| departure.refused("its nodes are changing. Try again"))?;
+        Ok(Some(index))
     }
 
     fn request(
@@ -298,18 +363,35 @@ impl Engine {
     }
 }
 
-/// Tries until the node has left, or has nothing to leave; ends with the engine.
-fn leave_until_known(engine: &Weak<Engine>, departure: &Departure) {
+/// Tries until the node has left, or has nothing to leave; ends with the engine. The database stays open meanwhile: one that is
+/// opened again takes writes.
+fn leave_until_known(
+    engine: &Weak<Engine>,
+    departure: &Departure,
+    (database, paused): (DatabaseLease, PausedWrites),
+) {
     let pause = Signal::default();
+    let name = departure.database.as_str();
     loop {
         pause.wait(RETRY_PAUSE);
         let Some(engine) = engine.upgrade() else { return };
-        match engine.leave_record(departure) {
-            Ok(_) => return,
+        if database.is_closing() {
+            drop((database, paused));
+            // What is written from now on is looked at again.
+            if let Err(error) = engine.depart(departure) {
+                tracing::warn!(database = name, %error, "this node has not left the database");
+            }
+            return;
+        }
+        match engine.leave_when_sent(departure, &database) {
+            Ok(_) => {
+                drop(database);
+                engine.follow_record(&lower_case(name));
+                return;
+            }
             Err(EngineError::Catalog(CatalogError::Cluster(ClusterError::Closed))) => return,
             Err(error) => {
-                let database = departure.database.as_str();
-                tracing::debug!(database, %error, "this node cannot leave yet");
+                tracing::debug!(database = name, %error, "this node cannot leave yet");
             }
         }
     }
