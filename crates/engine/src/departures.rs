@@ -191,20 +191,15 @@ impl Engine {
         departure: &Departure,
         database: &DatabaseLease,
     ) -> Result<Option<u64>, EngineError> {
-        let Departure { database: name, node, removes_files, .. } = departure;
-        while let Some(record) = departure.concerned(self.catalog.record(name)) {
-            if !self.is_sent(&record, database)? && *removes_files {
-                return Err(departure.refused(
-                    "no other node has everything that was written there, and none has received it in time. Try again when \
-                     the nodes reach each other, or take it without HardDelete, which keeps the files",
-                ));
+        self.leave_if(departure, |record| {
+            if self.is_sent(record, database)? || !departure.removes_files {
+                return Ok(());
             }
-            if let Some(index) = self.catalog.take_from(&record, *node, *removes_files)? {
-                self.note_departure(departure);
-                return Ok(Some(index));
-            }
-        }
-        Ok(None)
+            Err(departure.refused(
+                "no other node has everything that was written there, and none has received it in time. Try again when the \
+                 nodes reach each other, or take it without HardDelete, which keeps the files",
+            ))
+        })
     }
 
     /// Waits until another node has everything that is in a database; returns whether it has. The database must take no
@@ -242,24 +237,31 @@ impl Engine {
 
     /// Takes a node out of the record of a database, and follows that.
     pub(crate) fn leave_record(&self, departure: &Departure) -> Result<Option<u64>, EngineError> {
+        let left = self.leave_if(departure, |_| Ok(()))?;
+        self.follow_record(&lower_case(&departure.database));
+        Ok(left)
+    }
+
+    /// Takes a node out of the record of a database, if each version of that which is tried passes the check; `None` if no
+    /// other node has it.
+    fn leave_if(
+        &self,
+        departure: &Departure,
+        check: impl Fn(&DatabaseRecord) -> Result<(), EngineError>,
+    ) -> Result<Option<u64>, EngineError> {
         let Departure { database, node, removes_files, .. } = departure;
         while let Some(record) = departure.concerned(self.catalog.record(database)) {
+            check(&record)?;
             let Some(index) = self.catalog.take_from(&record, *node, *removes_files)? else {
                 continue;
             };
-            self.note_departure(departure);
-            self.follow_record(&lower_case(database));
+            // Where nodes are replaced, one that has left on request is not to be.
+            if let Err(error) = self.lower_replication_factor(database) {
+                tracing::warn!(database, %error, "the replication factor stays as it was");
+            }
             return Ok(Some(index));
         }
         Ok(None)
-    }
-
-    /// Where nodes are replaced, one that has left on request is not to be.
-    fn note_departure(&self, departure: &Departure) {
-        let database = departure.database.as_str();
-        if let Err(error) = self.lower_replication_factor(database) {
-            tracing::warn!(database, %error, "the replication factor stays as it was");
-        }
     }
 
     /// Goes on leaving after an error: whether the record was changed may be unknown.

@@ -78,9 +78,11 @@ impl Engine {
         reply: Reply,
     ) -> Result<SubmittedBatch, EngineError> {
         let PreparedBatch { batch, huge } = prepared;
-        // What other nodes send is taken in any case.
-        let submitted = match batch.commands[..] {
-            [Command::Receive(_)] => database.queue().submit(batch, reply),
+        // What other members send is taken in any case: they have it.
+        let submitted = match &batch.commands[..] {
+            [Command::Receive(received)] if received.is_member => {
+                database.queue().submit(batch, reply)
+            }
             _ => database
                 .submit_of_client(|| database.queue().submit(batch, reply))
                 .map_err(|refused| writes_refused(database, refused))?,
